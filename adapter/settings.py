@@ -1,0 +1,82 @@
+"""Configuration from the environment (prefix `ADAPTER_`). Times are seconds unless a name says otherwise."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+class Settings(BaseSettings):
+    """Everything an operator can set. Lists are comma-separated in the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="ADAPTER_", frozen=True, extra="ignore")
+
+    tools: Path = Path("tools.yaml")
+    table: str = "mcp-tasks"
+    path: str = "/mcp"
+
+    signing_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
+    """The first signs, all verify. At least 32 characters each."""
+
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = LOOPBACK_HOSTS
+    """Host names (without port) that are served; `*` for any, as behind a gateway that routes by host."""
+
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    """Browser origins besides those of the allowed hosts, such as `https://inspector.example.com`."""
+
+    max_body_bytes: int = Field(1_048_576, gt=0)
+    """Larger request bodies are refused with 413. Step Functions itself takes 262,144 bytes of input."""
+
+    page_size: int = Field(100, gt=0, le=1000)
+    """Tools per page of `tools/list`."""
+
+    list_ttl_ms: int = Field(300_000, ge=0)
+    """How long a client may cache `tools/list` and `server/discover`."""
+
+    max_ttl: float = Field(90 * 86_400, gt=0)
+    """Upper bound of any task's time to live. Step Functions forgets executions after 90 days."""
+
+    inline_wait_limit: float = Field(25.0, ge=0)
+    """Upper bound of any tool's `inline_wait`: below the 29 s at which API Gateway gives up."""
+
+    refresh_min: float = Field(2.0, gt=0)
+    refresh_max: float = Field(60.0, gt=0)
+    """The pause between two DescribeExecution calls for one task: it starts at the one and grows to the other."""
+
+    describe_rate: float = Field(5.0, gt=0)
+    describe_burst: int = Field(50, ge=1)
+    """DescribeExecution calls per second of this process; an account has 15 (10 in most Regions) in all."""
+
+    watch_max: float = Field(5.0, gt=0)
+    """Longest pause between two reads of a task that somebody is waiting on or subscribed to."""
+
+    @field_validator("signing_keys", "allowed_hosts", "allowed_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("signing_keys")
+    @classmethod
+    def _long_enough(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if any(len(key.get_secret_value()) < 32 for key in keys):
+            raise ValueError("each signing key needs at least 32 characters")
+        return keys
+
+    @field_validator("path")
+    @classmethod
+    def _absolute(cls, path: str) -> str:
+        if not path.startswith("/") or path.endswith("/"):
+            raise ValueError("the endpoint path starts with / and does not end with /")
+        return path
+
+    @cached_property
+    def keys(self) -> tuple[bytes, ...]:
+        return tuple(key.get_secret_value().encode() for key in self.signing_keys)

@@ -1,0 +1,58 @@
+"""What the record store keeps: only what the job system cannot (D5). Every write is conditional and repeatable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from .model import Event, Outcome, Question, Task, TaskRecord
+
+
+class TaskStore(Protocol):
+    """Every method may raise StoreUnavailable. A retried write that had succeeded counts as success."""
+
+    async def create(self, record: TaskRecord, *, refresh_at: int) -> TaskRecord | None:
+        """Write a new record. None when written; the record that stands when the id is taken already."""
+        ...
+
+    async def discard(self, task_id: str) -> None:
+        """Remove a record whose execution certainly never started."""
+        ...
+
+    async def read(self, task_id: str) -> Task | None:
+        """The task with its questions, events and (also large) outcome, strongly consistent; expired or not."""
+        ...
+
+    async def claim_refresh(self, task_id: str, *, now: int, until: int) -> bool:
+        """Take the lease to ask the job system. False: not due, taken by another, or ended."""
+        ...
+
+    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, now: int) -> None:
+        """Record a successful look at a running execution and release the lease; does nothing once ended."""
+        ...
+
+    async def latch(self, task_id: str, outcome: Outcome) -> Outcome:
+        """Record the first terminal state. Returns the one that stands, which may be an earlier one (D4)."""
+        ...
+
+    async def request_cancel(self, task_id: str, *, now: int) -> None:
+        """Record that the task is to be stopped, which hides its questions; does nothing once ended."""
+        ...
+
+    async def adopt(self, task_id: str, items: Sequence[Question | Event], *, expires_at: int) -> None:
+        """Stamp the expiry (epoch milliseconds) on items that a workflow wrote itself."""
+        ...
+
+    async def record_answer(
+        self, task_id: str, question: Question, answer: str, *, now: int, delivery_until: int
+    ) -> bool:
+        """Write an answer durably. False: answered before, replaced by another wait, or past its deadline."""
+        ...
+
+    async def claim_delivery(self, task_id: str, question: Question, *, now: int, until: int) -> bool:
+        """Take the lease to deliver a recorded answer again. False: delivered, or taken by another."""
+        ...
+
+    async def close_question(self, task_id: str, question: Question) -> None:
+        """Shrink a question to a tombstone: delivered, or closed at the job system."""
+        ...

@@ -1,0 +1,1 @@
+"""What is exposed: tools, their schemas, and the catalog that lists them."""

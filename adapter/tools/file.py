@@ -1,0 +1,58 @@
+"""Reads the tools file. Every mistake is told as one line: file, tool, place, rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from adapter.errors import ConfigurationError
+
+from .catalog import Catalog
+from .tool import Tool
+
+
+def load_catalog(path: Path) -> Catalog:
+    """The catalog of a tools file. Raises ConfigurationError."""
+    entries = _entries(path)
+    tools = [_tool(path, number, entry) for number, entry in enumerate(entries, 1)]
+    try:
+        return Catalog(tools)
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: is not UTF-8 text") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "cannot be parsed"
+        raise ConfigurationError(f"{path}: is not valid YAML{where}: {problem}") from None
+    if not isinstance(document, dict) or set(document) != {"tools"}:
+        raise ConfigurationError(f"{path}: must have one top-level member, `tools`")
+    entries = document["tools"]
+    if not isinstance(entries, list) or not entries:
+        raise ConfigurationError(f"{path}: `tools` must be a list with at least one tool")
+    return entries
+
+
+def _tool(path: Path, number: int, entry: object) -> Tool:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    label = f"tool {name!r}" if isinstance(name, str) else f"tool number {number}"
+    if not isinstance(entry, dict):
+        raise ConfigurationError(f"{path}: {label}: must be a mapping with name, description, state_machine")
+    try:
+        return Tool.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        rule = first["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(f"{path}: {label}: {f'{where}: ' if where else ''}{rule}") from None

@@ -1,0 +1,136 @@
+"""A tool: one state machine as a caller sees it, and how it is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from .before_start import Round
+from .duration import Seconds
+from .schema import HeaderParameter, Schema, header_parameters
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
+
+TaskSupport = Literal["required", "optional", "forbidden"]
+
+
+class Tool(BaseModel):
+    """One entry of `tools:` in the tools file. Times are seconds (written as `90s`, `15m`, `24h`, `7d`)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+
+    name: str
+    title: str | None = None
+    description: str = Field(min_length=1)
+    state_machine: str = Field(min_length=1)
+    definition: str | None = None
+    task_support: TaskSupport = "optional"
+    input_schema: dict[str, Any] = Field(default_factory=lambda: dict(_NO_ARGUMENTS))
+    output_schema: dict[str, Any] | bool | None = None
+    annotations: dict[str, Any] | None = None
+    timeout: Seconds = 3600.0
+    retention: Seconds = 86_400.0
+    poll_interval: Seconds = 5.0
+    inline_wait: Seconds = 20.0
+    on_disconnect: Literal["stop", "continue"] = "stop"
+    on_expire: Literal["leave", "stop"] = "leave"
+    result: Literal["auto", "result", "data"] = "auto"
+    before_start: tuple[Round, ...] = ()
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError("use 1-128 of A-Z a-z 0-9 _ . -")
+        return name
+
+    @field_validator("input_schema")
+    @classmethod
+    def _input_schema(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        if schema.get("type") != "object":
+            raise ValueError("the root needs `type: object`")
+        Schema(schema)
+        header_parameters(schema)
+        return schema
+
+    @field_validator("output_schema")
+    @classmethod
+    def _output_schema(cls, schema: dict[str, Any] | bool | None) -> dict[str, Any] | bool | None:
+        if schema is not None:
+            Schema(schema)
+        return schema
+
+    @field_validator("timeout", "retention", "poll_interval")
+    @classmethod
+    def _positive(cls, value: float, info: ValidationInfo) -> float:
+        if value <= 0:
+            raise ValueError("must be more than 0")
+        return value
+
+    @model_validator(mode="after")
+    def _rounds(self) -> Self:
+        keys = [key for round_ in self.before_start for key in round_.requests]
+        if len(keys) != len(set(keys)):
+            raise ValueError("before_start: every request key must be used only once")
+        clash = set(self.answer_names) & set(self.input_schema.get("properties", {}))
+        if clash:
+            raise ValueError(f"before_start: {sorted(clash)} are arguments; choose another `into`")
+        return self
+
+    @property
+    def ttl(self) -> float:
+        """Seconds from creation that a task of this tool is kept, however long it runs (D6)."""
+        return self.timeout + self.retention
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self.input_schema)
+
+    @cached_property
+    def schema_before_answers(self) -> Schema:
+        """The input schema without the requirement of what `before_start` will still ask for."""
+        asked = {
+            name
+            for round_ in self.before_start
+            for request in round_.requests.values()
+            if request.fills_arguments
+            for name in request.fields
+        }
+        required = [name for name in self.input_schema.get("required", []) if name not in asked]
+        return Schema({**self.input_schema, "required": required}) if asked else self.schema
+
+    @cached_property
+    def header_parameters(self) -> tuple[HeaderParameter, ...]:
+        return header_parameters(self.input_schema)
+
+    @cached_property
+    def answer_names(self) -> tuple[str, ...]:
+        """Members of the execution's input that come from answers only; a caller may not send them."""
+        return tuple(
+            request.into or key
+            for round_ in self.before_start
+            for key, request in round_.requests.items()
+            if not request.fills_arguments
+        )
+
+    @cached_property
+    def result_settings(self) -> str:
+        """How output becomes a tool result, as JSON text: pinned to each task, whatever the file says later."""
+        settings: dict[str, Any] = {"mode": self.result}
+        if self.output_schema is not None:
+            settings["outputSchema"] = self.output_schema
+        return orjson.dumps(settings).decode()
+
+    def violation(self, arguments: Mapping[str, Any], *, before_answers: bool = False) -> str | None:
+        """None, or how the arguments break the input schema, as path and rule."""
+        reserved = [name for name in self.answer_names if name in arguments]
+        if reserved:
+            return f"/{reserved[0]}: is filled from an answer and cannot be sent as an argument"
+        schema = self.schema_before_answers if before_answers else self.schema
+        return schema.violation(arguments)
