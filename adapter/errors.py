@@ -60,6 +60,10 @@ class QuestionClosed(EngineError):  # noqa: N818
     """The question waits no longer: answered, timed out, or its execution ended."""
 
 
+class AnswerRefused(EngineError):  # noqa: N818
+    """The job system will never take this answer, such as one over its size limit; the question waits on."""
+
+
 class EngineUnavailable(EngineError):  # noqa: N818
     """The job system could not be asked now. `throttled` says that it asked us to slow down."""
 

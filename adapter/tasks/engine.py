@@ -39,8 +39,8 @@ class Engine(Protocol):
         """
         ...
 
-    async def describe(self, execution: str) -> Snapshot:
-        """Its state now. Raises ExecutionUnknown, EngineUnavailable."""
+    async def describe(self, execution: str, *, with_step: bool = True) -> Snapshot:
+        """Its state now; `with_step` also finds out which step runs. Raises ExecutionUnknown, EngineUnavailable."""
         ...
 
     async def stop(self, execution: str, *, error: str, cause: str) -> None:

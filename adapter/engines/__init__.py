@@ -1,0 +1,1 @@
+"""Job systems: what runs the work of a task."""

@@ -1,0 +1,92 @@
+"""From ASGI to the endpoint and back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from starlette.types import Message, Receive, Scope, Send
+
+from adapter.mcp.endpoint import Endpoint, error_reply
+from adapter.mcp.exchange import Reply, Request
+
+from .identity import Identify
+
+
+class McpTransport:
+    """An ASGI application for the one MCP path."""
+
+    def __init__(self, endpoint: Endpoint, identify: Identify) -> None:
+        self._endpoint = endpoint
+        self._identify = identify
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await self._read_body(receive)
+        if body is None:
+            return
+        headers = _headers(scope)
+        if len(body) > self._endpoint.access.max_body_bytes:
+            reply = error_reply(None, self._endpoint.access.too_large())
+        else:
+            request = Request(
+                method=scope["method"],
+                headers=headers,
+                body=body,
+                caller=self._identify(scope),
+                disconnected=_Disconnection(receive),
+            )
+            reply = await self._endpoint.handle(request)
+        await _send_reply(reply, send)
+
+    async def _read_body(self, receive: Receive) -> bytes | None:
+        """The body, read no further than shows that it is too large; None if the client left meanwhile."""
+        message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            return bytes(message.get("body", b""))
+        chunks, size = [], 0
+        while message["type"] == "http.request":
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            if size > self._endpoint.access.max_body_bytes or not message.get("more_body"):
+                return b"".join(chunks)
+            message = await receive()
+        return None
+
+
+class _Disconnection:
+    """Awaits the client's leaving; only asked where a request waits."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+
+    async def __call__(self) -> None:
+        message: Message = {"type": ""}
+        while message["type"] != "http.disconnect":
+            message = await self._receive()
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Names in lower case; values of a name sent twice are joined, as RFC 9110 says."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+async def _send_reply(reply: Reply, send: Send) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    if isinstance(reply.body, bytes):
+        headers.append((b"content-length", str(len(reply.body)).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
+        return
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await _send_chunks(reply.body, send)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:
+    async with aclosing(chunks) as stream:  # type: ignore[type-var]  # every stream is an async generator
+        async for chunk in stream:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -1,0 +1,116 @@
+"""Request headers of 2026-07-28: routing headers, the base64 sentinel, mirrored arguments."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+
+from adapter.tools.schema import HeaderParameter
+
+from .jsonrpc import HEADER_MISMATCH, JsonObject, RpcError
+
+Headers = Mapping[str, str]
+
+VERSION = "mcp-protocol-version"
+METHOD = "mcp-method"
+NAME = "mcp-name"
+
+_PREFIX = "=?base64?"
+_SUFFIX = "?="
+
+
+def mismatch(message: str) -> RpcError:
+    return RpcError(HEADER_MISMATCH, message, status=400)
+
+
+def header(headers: Headers, name: str) -> str | None:
+    """The value without surrounding white space; None where absent. Raises -32020 for non-visible characters."""
+    value = headers.get(name)
+    if value is None:
+        return None
+    value = value.strip(" \t")
+    if not value.isascii() or not value.isprintable():
+        raise mismatch(f"Header {name}: only visible ASCII characters are allowed")
+    return value
+
+
+def decoded_header(headers: Headers, name: str) -> str | None:
+    """As `header`, with the base64 sentinel decoded (R-38). Raises -32020 for a sentinel that does not decode."""
+    value = header(headers, name)
+    if value is None or not (value.startswith(_PREFIX) and value.endswith(_SUFFIX)):
+        return value
+    try:
+        middle = value[len(_PREFIX) : -len(_SUFFIX)]
+        return b64decode(middle.encode(), validate=True).decode("utf-8")
+    except (Base64Error, ValueError):
+        raise mismatch(f"Header {name}: the base64 value does not decode to UTF-8 text") from None
+
+
+def check_version(headers: Headers, body_version: str) -> None:
+    value = header(headers, VERSION)
+    if value != body_version:
+        said = "is missing" if value is None else f"says {value!r}"
+        raise mismatch(f"Header {VERSION} {said}; the body's _meta says {body_version!r}")
+
+
+def check_method(headers: Headers, method: str) -> None:
+    value = header(headers, METHOD)
+    if value != method:
+        said = "is missing" if value is None else f"says {value!r}"
+        raise mismatch(f"Header {METHOD} {said}; the body's method is {method!r}")
+
+
+def check_name(headers: Headers, expected: object, *, required: bool) -> None:
+    """`Mcp-Name` against the member of `params` that it mirrors.
+
+    On tasks/* a missing header is accepted, since clients in use leave it out; a different one is not.
+    """
+    value = decoded_header(headers, NAME)
+    if value is None and not required:
+        return
+    if value is None:
+        raise mismatch(f"Header {NAME} is missing; it must repeat {expected!r}")
+    if value != expected:
+        raise mismatch(f"Header {NAME} says {value!r}; the body says {expected!r}")
+
+
+def check_parameters(
+    headers: Headers, parameters: Sequence[HeaderParameter], arguments: JsonObject
+) -> None:
+    """Each `x-mcp-header` argument against its header (R-71, R-72)."""
+    for parameter in parameters:
+        argument = _at(arguments, parameter.path)
+        value = decoded_header(headers, parameter.name)
+        if argument is None and value is None:
+            continue
+        where = ".".join(parameter.path)
+        if argument is None:
+            raise mismatch(f"Header {parameter.name} is sent, but argument {where!r} is not")
+        if value is None:
+            raise mismatch(f"Header {parameter.name} is missing; it must repeat argument {where!r}")
+        if not _same(parameter.kind, value, argument):
+            raise mismatch(f"Header {parameter.name} differs from argument {where!r}")
+
+
+def _at(arguments: JsonObject, path: Sequence[str]) -> object:
+    node: object = arguments
+    for step in path:
+        if not isinstance(node, Mapping):
+            return None
+        node = node.get(step)
+    return node
+
+
+def _same(kind: str, text: str, argument: object) -> bool:
+    if isinstance(argument, bool):
+        return text == ("true" if argument else "false")
+    if isinstance(argument, str):
+        return text == argument
+    if kind == "integer" and isinstance(argument, (int, float)):
+        try:
+            return Decimal(text) == Decimal(str(argument))
+        except InvalidOperation:
+            return False
+    return False

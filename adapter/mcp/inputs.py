@@ -1,0 +1,218 @@
+"""Input requests and their answers: what may be shown to a client, and what a client may answer (R-88, M-42)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
+
+from adapter.tools.schema import Schema
+
+from .jsonrpc import JsonObject
+
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_SECRETS = ("password", "passwd", "secret", "api_key", "apikey", "access_token", "private_key")
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _StringField(_Open):
+    type: Literal["string"]
+    format: Literal["email", "uri", "date", "date-time"] | None = None
+
+
+class _NumberField(_Open):
+    type: Literal["number", "integer"]
+
+
+class _BooleanField(_Open):
+    type: Literal["boolean"]
+
+
+class _ArrayField(_Open):
+    type: Literal["array"]
+    items: dict[str, Any]
+
+
+def _kind(value: object) -> object:
+    return value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+
+
+_Field = Annotated[
+    Annotated[_StringField, Tag("string")]
+    | Annotated[_NumberField, Tag("number")]
+    | Annotated[_NumberField, Tag("integer")]
+    | Annotated[_BooleanField, Tag("boolean")]
+    | Annotated[_ArrayField, Tag("array")],
+    Discriminator(_kind),
+]
+
+
+class _RequestedSchema(_Open):
+    type: Literal["object"]
+    properties: dict[str, _Field]
+    required: list[str] = []
+
+
+class _Form(_Open):
+    mode: Literal["form"] = "form"
+    message: str = Field(min_length=1)
+    requestedSchema: _RequestedSchema  # noqa: N815 - the wire's name
+
+
+class _Url(_Open):
+    mode: Literal["url"]
+    message: str = Field(min_length=1)
+    url: str = Field(min_length=1)
+
+
+class _Text(_Open):
+    type: Literal["text", "image", "audio", "tool_use", "tool_result"]
+
+
+class _SamplingMessage(_Open):
+    role: Literal["user", "assistant"]
+    content: _Text | list[_Text]
+
+
+class _Sampling(_Open):
+    messages: list[_SamplingMessage]
+    maxTokens: int  # noqa: N815 - the wire's name
+
+
+class _Roots(_Open):
+    pass
+
+
+class _Elicited(_Open):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, str | int | float | bool | list[str] | None] | None = None
+
+
+class _Sampled(_Open):
+    role: Literal["user", "assistant"]
+    content: _Text | list[_Text]
+    model: str
+
+
+class _Root(_Open):
+    uri: str
+
+
+class _RootList(_Open):
+    roots: list[_Root]
+
+
+_REQUESTS: dict[str, TypeAdapter[Any]] = {
+    "sampling/createMessage": TypeAdapter(_Sampling),
+    "roots/list": TypeAdapter(_Roots),
+}
+_ANSWERS: dict[str, TypeAdapter[Any]] = {
+    "elicitation/create": TypeAdapter(_Elicited),
+    "sampling/createMessage": TypeAdapter(_Sampled),
+    "roots/list": TypeAdapter(_RootList),
+}
+_FORM = TypeAdapter(_Form)
+_URL = TypeAdapter(_Url)
+
+
+def request_problem(method: str, params: object) -> str | None:
+    """None, or why an input request may not be shown to a client."""
+    if method == "elicitation/create":
+        return _elicitation_problem(params)
+    if method not in _REQUESTS:
+        return f"method {method!r} is not one of elicitation/create, sampling/createMessage, roots/list"
+    return _first_problem(_REQUESTS[method], params)
+
+
+def answer_problem(method: str, params: JsonObject, answer: object) -> str | None:
+    """None, or which rule an answer to a valid request breaks."""
+    problem = _first_problem(_ANSWERS[method], answer)
+    if problem is not None or method != "elicitation/create":
+        return problem
+    assert isinstance(answer, Mapping)
+    if answer["action"] != "accept" or params.get("mode") == "url":
+        return None
+    content = answer.get("content")
+    if content is None:
+        return "an accepted form needs `content`"
+    problem = _form_schema(orjson.dumps(params["requestedSchema"])).violation(content)
+    return None if problem is None else f"content{'' if problem.startswith('/') else ' '}{problem}"
+
+
+class QuestionPolicy:
+    """The same for questions that workflows write, whose params are JSON text (adapter.tasks.service.InputPolicy)."""
+
+    def request_problem(self, method: str, params: str) -> str | None:
+        try:
+            return request_problem(method, orjson.loads(params))
+        except orjson.JSONDecodeError:
+            return "params must be the JSON text of an object"
+
+    def answer_problem(self, method: str, params: str, answer: object) -> str | None:
+        return answer_problem(method, orjson.loads(params), answer)
+
+
+def _elicitation_problem(params: object) -> str | None:
+    if not isinstance(params, dict):
+        return "params must be an object"
+    if "elicitationId" in params:
+        return "elicitationId is given by the server and must not be set"
+    if params.get("mode", "form") == "url":
+        return _first_problem(_URL, params) or _url_problem(params["url"])
+    problem = _first_problem(_FORM, params)
+    if problem is not None:
+        return problem
+    schema = params["requestedSchema"]
+    secret = next((n for n in schema["properties"] if n.lower().replace("-", "_") in _SECRETS), None)
+    if secret is not None:
+        return f"requestedSchema.properties.{secret}: secrets must not be asked for in a form; use mode url"
+    try:
+        _form_schema(orjson.dumps(schema))
+    except ValueError as error:
+        return f"requestedSchema: {error}"
+    return None
+
+
+def _url_problem(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "url is not a valid URL"
+    if parts.username or parts.password:
+        return "url must not carry credentials"
+    local = parts.scheme == "http" and parts.hostname is not None and parts.netloc.rpartition(":")[0] in _LOCAL
+    if not local and (parts.scheme != "https" or not parts.hostname):
+        return "url must be an https URL"
+    return None
+
+
+@lru_cache(maxsize=256)
+def _form_schema(schema: bytes) -> Schema:
+    return Schema(orjson.loads(schema))
+
+
+_T = TypeVar("_T")
+
+_RULES = {
+    "model_type": "must be an object",
+    "union_tag_invalid": "type must be string, number, integer, boolean or array",
+    "union_tag_not_found": "type must be string, number, integer, boolean or array",
+}
+
+
+def _first_problem(adapter: TypeAdapter[_T], value: object) -> str | None:
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        rule = _RULES.get(first["type"], first["msg"])
+        return f"{where}: {rule}" if where else rule
+    return None

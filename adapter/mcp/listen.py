@@ -1,0 +1,158 @@
+"""subscriptions/listen: a stream of `notifications/tasks` (R-90 to R-97, R-121)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from adapter.errors import StoreUnavailable, TaskNotFound
+from adapter.tasks.model import Task
+from adapter.tasks.watcher import Watcher
+
+from . import jsonrpc, sse
+from .call import Call
+from .exchange import Reply
+from .jsonrpc import RpcError, invalid_params
+from .meta import SUBSCRIPTION_KEY, complete
+from .task_methods import require_tasks
+from .task_shapes import TaskShapes
+
+MAX_TASKS = 1000
+_Update = tuple[str, Task | None]
+
+
+class Listen:
+    """Follows the named tasks through the process's one watcher."""
+
+    def __init__(self, watcher: Watcher, shapes: TaskShapes) -> None:
+        self._watcher = watcher
+        self._shapes = shapes
+
+    async def listen(self, call: Call) -> Reply:
+        wanted = call.params.get("notifications")
+        if not isinstance(wanted, dict):
+            raise invalid_params("params.notifications is required and must be an object")
+        task_ids = wanted.get("taskIds")
+        if task_ids is not None:
+            require_tasks(call)
+            _check_task_ids(task_ids)
+        only_tasks = all(value in (None, False, []) for key, value in wanted.items() if key != "taskIds")
+        unique = list(dict.fromkeys(task_ids)) if task_ids is not None else None
+        return sse.stream(self._stream(call, unique, ends_with_tasks=task_ids is not None and only_tasks))
+
+    async def _stream(
+        self, call: Call, task_ids: list[str] | None, *, ends_with_tasks: bool
+    ) -> AsyncIterator[bytes]:
+        subscription = _Subscription(self._watcher, call.owner)
+        try:
+            first = await subscription.open(task_ids or [])
+            honoured = {} if task_ids is None else {"taskIds": [i for i in task_ids if i in first]}
+            yield self._notification(
+                call, "notifications/subscriptions/acknowledged", {"notifications": honoured}
+            )
+            for task in first.values():
+                yield self._changed(call, task)
+            buffered = call.request.seconds_left is not None
+            if not buffered:
+                async for task in subscription.updates(call, until_all_ended=ends_with_tasks):
+                    yield sse.KEEP_ALIVE if task is None else self._changed(call, task)
+            yield sse.event(jsonrpc.result(call.id, complete({"_meta": {SUBSCRIPTION_KEY: call.id}})))
+        except _ClientGone:
+            return
+        finally:
+            await subscription.close()
+
+    def _changed(self, call: Call, task: Task) -> bytes:
+        try:
+            shown = self._shapes.detailed(task, call.meta.capabilities)
+        except RpcError:  # its result cannot be read now; tasks/get will say so
+            return sse.KEEP_ALIVE
+        return self._notification(call, "notifications/tasks", shown)
+
+    def _notification(self, call: Call, method: str, params: dict[str, Any]) -> bytes:
+        return sse.event(jsonrpc.notification(method, {**params, "_meta": {SUBSCRIPTION_KEY: call.id}}))
+
+
+class _ClientGone(Exception):  # noqa: N818
+    """The client closed the stream."""
+
+
+class _Subscription:
+    """The followers of one stream's tasks, joined in one queue."""
+
+    def __init__(self, watcher: Watcher, owner: str) -> None:
+        self._watcher = watcher
+        self._owner = owner
+        self._queue: asyncio.Queue[_Update] = asyncio.Queue()
+        self._followers: set[asyncio.Task[None]] = set()
+        self._live: set[str] = set()
+
+    async def open(self, task_ids: list[str]) -> dict[str, Task]:
+        """The tasks that this caller may see, as they are now; their changes are followed from here on."""
+        first: dict[str, Task] = {}
+        self._live.update(task_ids)
+        for task_id in task_ids:
+            self._followers.add(asyncio.create_task(self._follow(task_id)))
+        waiting = set(task_ids)
+        while waiting:
+            task_id, task = await self._queue.get()
+            waiting.discard(task_id)
+            if task is None:
+                self._live.discard(task_id)
+            else:
+                first[task_id] = task
+        return first
+
+    async def updates(self, call: Call, *, until_all_ended: bool) -> AsyncIterator[Task | None]:
+        """Each change; None now and then, to keep the line open. Raises _ClientGone."""
+        gone = asyncio.ensure_future(call.request.disconnected())
+        closed = asyncio.ensure_future(self._watcher.closed.wait())
+        taken: asyncio.Future[_Update] | None = None
+        try:
+            while not (until_all_ended and self._queue.empty() and not self._live):
+                taken = taken or asyncio.ensure_future(self._queue.get())
+                await asyncio.wait(
+                    {taken, gone, closed}, timeout=sse.KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if gone.done():
+                    raise _ClientGone
+                if taken.done():
+                    (task_id, task), taken = taken.result(), None
+                    if task is None:
+                        self._live.discard(task_id)
+                    else:
+                        yield task
+                elif closed.done():
+                    return
+                else:
+                    yield None
+        finally:
+            for future in (gone, closed, taken):
+                if future is not None:
+                    future.cancel()
+
+    async def close(self) -> None:
+        for follower in self._followers:
+            follower.cancel()
+        if self._followers:
+            await asyncio.wait(self._followers)
+
+    async def _follow(self, task_id: str) -> None:
+        """Puts each state of a task in the queue, and (id, None) once there will be no more."""
+        try:
+            async with aclosing(self._watcher.changes(task_id, self._owner)) as changes:
+                async for task in changes:
+                    self._queue.put_nowait((task_id, task))
+        except (TaskNotFound, StoreUnavailable):
+            pass
+        finally:
+            self._queue.put_nowait((task_id, None))
+
+
+def _check_task_ids(task_ids: object) -> None:
+    if not isinstance(task_ids, list) or not all(isinstance(i, str) for i in task_ids):
+        raise invalid_params("params.notifications.taskIds must be a list of strings")
+    if len(task_ids) > MAX_TASKS:
+        raise invalid_params(f"params.notifications.taskIds: at most {MAX_TASKS} in one subscription")

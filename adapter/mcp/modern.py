@@ -1,0 +1,114 @@
+"""Protocol 2026-07-28: the order of checks, the table of methods, and how errors are told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from adapter.errors import StoreUnavailable, TaskNotFound
+from adapter.tasks.clock import Clock, system_clock
+from adapter.tasks.service import TaskService
+from adapter.tasks.watcher import Watcher
+
+from . import headers, jsonrpc
+from .call import Call
+from .exchange import Reply, Request
+from .inline import Inline
+from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
+from .listen import Listen
+from .meta import TASKS_EXTENSION, complete, read_meta
+from .rounds import Rounds
+from .signing import Signer
+from .task_methods import TaskMethods
+from .task_shapes import TaskShapes
+from .tool_methods import Exposed, ToolMethods
+
+VERSION = "2026-07-28"
+
+Handler = Callable[[Call], Awaitable[dict[str, Any] | Reply]]
+
+# The member of params that Mcp-Name repeats, and whether the header must be there.
+_NAMED = {
+    "tools/call": ("name", True),
+    "tasks/get": ("taskId", False),
+    "tasks/update": ("taskId", False),
+    "tasks/cancel": ("taskId", False),
+}
+
+
+class Modern:
+    """Serves one request of this era; knows nothing of earlier ones (R-08)."""
+
+    def __init__(
+        self,
+        exposed: Exposed,
+        service: TaskService,
+        watcher: Watcher,
+        signer: Signer,
+        *,
+        supported: tuple[str, ...] = (VERSION,),
+        inline_limit: float = 25.0,
+        clock: Clock = system_clock,
+    ) -> None:
+        shapes = TaskShapes(clock)
+        inline = Inline(service, watcher, inline_limit)
+        tools = ToolMethods(exposed, service, shapes, Rounds(signer, clock), inline, signer)
+        tasks = TaskMethods(service, shapes)
+        self._exposed = exposed
+        self.supported = supported
+        self._handlers: dict[str, Handler] = {
+            "server/discover": self._discover,
+            "tools/list": tools.list,
+            "tools/call": tools.call,
+            "tasks/get": tasks.get,
+            "tasks/update": tasks.update,
+            "tasks/cancel": tasks.cancel,
+            "subscriptions/listen": Listen(watcher, shapes).listen,
+        }
+
+    async def handle(self, request: Request, message: Message) -> Reply:
+        """Raises RpcError."""
+        assert message.id is not None
+        handler, call = self._checked(request, message)
+        try:
+            result = await handler(call)
+        except TaskNotFound as problem:
+            raise jsonrpc.invalid_params(str(problem)) from None
+        except StoreUnavailable:
+            raise RpcError(INTERNAL_ERROR, "The server is busy; try again") from None
+        if isinstance(result, Reply):
+            return result
+        body = jsonrpc.result(message.id, complete(result))
+        return Reply(200, {"content-type": "application/json"}, body)
+
+    def unsupported(self, requested: str) -> RpcError:
+        """The error for a version that is not served (R-20, R-27)."""
+        text = f"Protocol version {requested!r} is not supported; supported: {', '.join(self.supported)}"
+        data = {"supported": list(self.supported), "requested": requested}
+        return RpcError(UNSUPPORTED_PROTOCOL_VERSION, text, data=data, status=400)
+
+    def _checked(self, request: Request, message: Message) -> tuple[Handler, Call]:
+        meta = read_meta(message.params)
+        if request.headers is not None:
+            headers.check_version(request.headers, meta.version)
+        if meta.version not in self.supported:
+            raise self.unsupported(meta.version)
+        if request.headers is not None:
+            headers.check_method(request.headers, message.method)
+        handler = self._handlers.get(message.method)
+        if handler is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {message.method!r}", status=404)
+        params = message.params or {}
+        if request.headers is not None and message.method in _NAMED:
+            member, required = _NAMED[message.method]
+            headers.check_name(request.headers, params.get(member), required=required)
+        assert message.id is not None
+        return handler, Call(request, message.id, params, meta)
+
+    async def _discover(self, call: Call) -> dict[str, Any]:
+        return {
+            "supportedVersions": list(self.supported),
+            "capabilities": {"tools": {}, "extensions": {TASKS_EXTENSION: {}}},
+            "ttlMs": self._exposed.list_ttl_ms,
+            "cacheScope": "public",
+        }

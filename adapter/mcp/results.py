@@ -1,0 +1,204 @@
+"""From how a job ended to what a caller gets: a CallToolResult or a JSON-RPC error. A pure function (M-38)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from adapter.tasks.model import Ending, Outcome
+from adapter.tools.schema import Schema
+
+from .jsonrpc import INTERNAL_ERROR, PARSE_ERROR, JsonObject, RpcError
+from .meta import PREFIX
+
+PROTOCOL_ERROR = "McpError"
+"""A workflow that fails with this error and a cause `{code, message, data?}` means a JSON-RPC error (M-30)."""
+
+_NO_OUTPUT = "(no output)"
+_MAX_MESSAGE = 300
+_RESULT_KEYS = {"content", "structuredContent", "isError", "_meta", "resultType"}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The request itself failed: `failed` in 2026-07-28."""
+
+    code: int
+    message: str
+    data: Any = None
+
+    def error(self) -> dict[str, Any]:
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        return error if self.data is None else {**error, "data": self.data}
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """`result` (a CallToolResult without resultType) or `failure`; `message` is a short text for people."""
+
+    result: dict[str, Any] | None = None
+    failure: Failure | None = None
+    message: str | None = None
+
+
+def render(outcome: Outcome, settings: str) -> Rendered:
+    """What an ended task gives its caller; `settings` is what the tool pinned to it (Tool.result_settings).
+
+    ABORTED has neither result nor failure. Raises RpcError -32603 where the output exists but is not available.
+    """
+    if outcome.ending is Ending.SUCCEEDED:
+        return _succeeded(outcome, settings)
+    if outcome.ending is Ending.ABORTED:
+        return Rendered(message=_shortened(outcome.cause or "The execution was stopped"))
+    if outcome.ending is Ending.LOST:
+        text = "The job could not be started"
+        return Rendered(failure=Failure(INTERNAL_ERROR, text), message=text)
+    if outcome.error == PROTOCOL_ERROR:
+        return _protocol_error(outcome.cause)
+    return _error_result(_failure_text(outcome))
+
+
+def error_result(text: str) -> dict[str, Any]:
+    """A CallToolResult that tells the model what went wrong."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def _error_result(text: str) -> Rendered:
+    return Rendered(result=error_result(text), message=_shortened(text))
+
+
+def _failure_text(outcome: Outcome) -> str:
+    if outcome.ending is Ending.TIMED_OUT:
+        return ": ".join(filter(None, ("The execution timed out", outcome.cause)))
+    if outcome.error and outcome.cause:
+        return f"{outcome.error}: {outcome.cause}"
+    return outcome.error or outcome.cause or "The execution failed"
+
+
+def _succeeded(outcome: Outcome, settings_text: str) -> Rendered:
+    if outcome.output is None:
+        raise RpcError(INTERNAL_ERROR, "The result exists, but it cannot be read now")
+    settings = _settings(settings_text)
+    try:
+        value = orjson.loads(outcome.output)
+    except orjson.JSONDecodeError:
+        value = outcome.output
+    if settings.mode == "result" or (settings.mode == "auto" and _is_tool_result(value)):
+        return _ready_made(value, settings)
+    return _plain(value, outcome.output, settings)
+
+
+def _ready_made(value: Any, settings: _Settings) -> Rendered:
+    if not _is_tool_result(value):
+        return _error_result("The workflow's output is not a tool result, as this tool's `result` setting says")
+    result = {key: value[key] for key in ("content", "structuredContent", "isError") if key in value}
+    result["content"] = result["content"] or [{"type": "text", "text": _NO_OUTPUT}]
+    meta = {k: v for k, v in value.get("_meta", {}).items() if not k.startswith(PREFIX)}
+    if meta:
+        result["_meta"] = meta
+    if result.get("isError"):
+        return Rendered(result=result, message=_shortened(_first_text(result["content"])))
+    if settings.output_schema is not None:
+        if "structuredContent" not in result:
+            return _error_result("The workflow's result has no structuredContent, which this tool's outputSchema needs")
+        problem = settings.output_schema.violation(result["structuredContent"])
+        if problem is not None:
+            return _mismatch(problem)
+    return Rendered(result=result)
+
+
+def _plain(value: Any, output: str, settings: _Settings) -> Rendered:
+    if settings.output_schema is not None:
+        problem = settings.output_schema.violation(value)
+        if problem is not None:
+            return _mismatch(problem)
+    text = value if isinstance(value, str) else output
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text or _NO_OUTPUT}]}
+    if settings.output_schema is not None:
+        result["structuredContent"] = value
+    return Rendered(result=result)
+
+
+def _mismatch(problem: str) -> Rendered:
+    return _error_result(f"The workflow's output does not match this tool's outputSchema: {problem}")
+
+
+def _protocol_error(cause: str | None) -> Rendered:
+    try:
+        value = orjson.loads(cause or "")
+    except orjson.JSONDecodeError:
+        value = {"message": cause}
+    if not isinstance(value, dict):
+        value = {}
+    message = value.get("message")
+    if not isinstance(message, str) or not message:
+        message = "The workflow failed"
+    failure = Failure(_allowed_code(value.get("code")), message, value.get("data"))
+    return Rendered(failure=failure, message=_shortened(message))
+
+
+def _allowed_code(code: object) -> int:
+    """A workflow may not speak with the protocol's own reserved codes (R-13)."""
+    if isinstance(code, bool) or not isinstance(code, int) or not -(2**31) <= code < 2**31:
+        return INTERNAL_ERROR
+    reserved = -32099 <= code <= -32000 or code in (-32002, -32042, PARSE_ERROR)
+    return INTERNAL_ERROR if reserved else code
+
+
+def _is_tool_result(value: Any) -> bool:
+    if not isinstance(value, dict) or not value.keys() <= _RESULT_KEYS:
+        return False
+    content = value.get("content")
+    return (
+        isinstance(content, list)
+        and all(_is_block(block) for block in content)
+        and isinstance(value.get("isError", False), bool)
+        and isinstance(value.get("_meta", {}), dict)
+    )
+
+
+_BLOCKS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+}
+
+
+def _is_block(block: object) -> bool:
+    if not isinstance(block, dict):
+        return False
+    if block.get("type") == "resource":
+        resource = block.get("resource")
+        return (
+            isinstance(resource, dict)
+            and isinstance(resource.get("uri"), str)
+            and isinstance(resource.get("text", resource.get("blob")), str)
+        )
+    members = _BLOCKS.get(str(block.get("type")))
+    return members is not None and all(isinstance(block.get(member), str) for member in members)
+
+
+def _first_text(content: list[JsonObject]) -> str:
+    return next((b["text"] for b in content if b.get("type") == "text"), "The tool reported an error")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    mode: str
+    output_schema: Schema | None
+
+
+@lru_cache(maxsize=256)
+def _settings(text: str) -> _Settings:
+    document = orjson.loads(text)
+    schema = document.get("outputSchema")
+    return _Settings(document.get("mode", "auto"), None if schema is None else Schema(schema))

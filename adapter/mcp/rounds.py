@@ -1,0 +1,196 @@
+"""`before_start`: multi round-trip requests before a task exists (R-80 to R-88).
+
+What has been answered so far travels with the client as a signed `requestState`, bound to caller, tool and
+arguments. Its nonce becomes the task's, so that a confirmation used twice gives one task (D13).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from adapter.tasks.clock import Clock
+from adapter.tools.before_start import InputRequestConfig, Round
+from adapter.tools.tool import Tool
+
+from .call import Call
+from .inputs import answer_problem
+from .jsonrpc import JsonObject, RpcError, invalid_params
+from .meta import can_take, missing_capability, required_capability
+from .signing import BadSignature, Signer
+
+STATE_SECONDS = 3600
+_PURPOSE = "request-state"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Input is needed first: the body of an InputRequiredResult."""
+
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """The person said no: nothing is to be started."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """All is answered: the arguments, what to add to the execution's input, and the confirmation's nonce."""
+
+    arguments: dict[str, Any]
+    additions: dict[str, Any]
+    nonce: str | None
+
+
+@dataclass(slots=True)
+class _Progress:
+    answers: dict[str, Any] = field(default_factory=dict)
+    nonce: str | None = None
+
+
+class Rounds:
+    """Decides what a `tools/call` still has to ask."""
+
+    def __init__(self, signer: Signer, clock: Clock) -> None:
+        self._signer = signer
+        self._clock = clock
+
+    def decide(self, tool: Tool, arguments: JsonObject, call: Call) -> Ask | Declined | Go:
+        """Raises RpcError: -32021 for a capability that is needed, -32602 for a bad state or answer."""
+        _check_capabilities(tool, arguments, call.meta.capabilities)
+        responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
+        progress = self._restore(tool, arguments, call)
+        for round_ in tool.before_start:
+            asked = dict(_applicable(round_, arguments, call.meta.capabilities))
+            refusal = _take_answers(asked, responses, progress.answers)
+            if refusal is not None:
+                return Declined(refusal)
+            open_requests = {key: r for key, r in asked.items() if key not in progress.answers}
+            if open_requests:
+                return Ask(self._ask(open_requests, tool, arguments, call, progress))
+        return _merged(tool, arguments, progress)
+
+    def _ask(
+        self,
+        requests: Mapping[str, InputRequestConfig],
+        tool: Tool,
+        arguments: JsonObject,
+        call: Call,
+        progress: _Progress,
+    ) -> dict[str, Any]:
+        state = {
+            "call": _digest(tool, arguments, call),
+            "answers": progress.answers,
+            "nonce": progress.nonce or secrets.token_urlsafe(16),
+            "expires": self._clock() // 1000 + STATE_SECONDS,
+        }
+        return {
+            "resultType": "input_required",
+            "inputRequests": {key: _on_the_wire(request) for key, request in requests.items()},
+            "requestState": self._signer.sign(_PURPOSE, state),
+        }
+
+    def _restore(self, tool: Tool, arguments: JsonObject, call: Call) -> _Progress:
+        text = call.params.get("requestState")
+        if text is None:
+            return _Progress()
+        if not isinstance(text, str):
+            raise invalid_params("params.requestState must be a string")
+        try:
+            state = self._signer.verify(_PURPOSE, text)
+        except BadSignature:
+            raise _bad_state("is not one that this server issued") from None
+        if state["expires"] * 1000 < self._clock():
+            raise _bad_state("has expired; call the tool again without it")
+        if state["call"] != _digest(tool, arguments, call):
+            raise _bad_state("belongs to another call: repeat the same tool and arguments")
+        return _Progress(state["answers"], state["nonce"])
+
+
+def _bad_state(problem: str) -> RpcError:
+    return invalid_params(f"params.requestState {problem}")
+
+
+def _digest(tool: Tool, arguments: JsonObject, call: Call) -> str:
+    """What a state is bound to. Hashed: the owner may be an account id, which no client may read."""
+    bound = orjson.dumps([tool.name, call.owner, arguments], option=orjson.OPT_SORT_KEYS)
+    return sha256(bound).hexdigest()
+
+
+def _applicable(
+    round_: Round, arguments: JsonObject, capabilities: JsonObject
+) -> Iterator[tuple[str, InputRequestConfig]]:
+    for key, request in round_.requests.items():
+        if request.answered_by(arguments):
+            continue
+        if not request.when_supported or can_take(capabilities, request.method, request.params):
+            yield key, request
+
+
+def _check_capabilities(tool: Tool, arguments: JsonObject, capabilities: JsonObject) -> None:
+    for round_ in tool.before_start:
+        for key, request in _applicable(round_, arguments, capabilities):
+            if not can_take(capabilities, request.method, request.params):
+                needed = required_capability(request.method, request.params)
+                if needed == {"elicitation": {"form": {}}}:
+                    needed = {"elicitation": {}}
+                raise missing_capability(needed, f"Tool {tool.name!r} asks for {key!r} first: {request.method}")
+
+
+def _take_answers(
+    asked: Mapping[str, InputRequestConfig], responses: Mapping[str, Any], answers: dict[str, Any]
+) -> str | None:
+    """Move valid answers over; returns why nothing may be started, if somebody declined."""
+    for key, request in asked.items():
+        if key in answers or key not in responses:
+            continue
+        problem = answer_problem(request.method, request.params, responses[key])
+        if problem is not None:
+            raise invalid_params(f"params.inputResponses[{key!r}]: {problem}")
+        refusal = _refusal(key, request, responses[key])
+        if refusal is not None:
+            return refusal
+        answers[key] = responses[key]
+    return None
+
+
+def _refusal(key: str, request: InputRequestConfig, answer: Mapping[str, Any]) -> str | None:
+    if request.method != "elicitation/create":
+        return None
+    if answer["action"] != "accept":
+        said = "declined" if answer["action"] == "decline" else "cancelled"
+        return f"{key!r} was {said}" if request.on_decline == "stop" else None
+    for name, expected in (request.proceed_if or {}).items():
+        if answer["content"].get(name) != expected:
+            return f"{key!r} was answered with {name} other than {expected!r}"
+    return None
+
+
+def _on_the_wire(request: InputRequestConfig) -> dict[str, Any]:
+    params = dict(request.params)
+    if request.method == "elicitation/create":
+        params.setdefault("mode", "form")
+    return {"method": request.method, "params": params} if params else {"method": request.method}
+
+
+def _merged(tool: Tool, arguments: JsonObject, progress: _Progress) -> Go:
+    merged, additions = dict(arguments), {}
+    for round_ in tool.before_start:
+        for key, request in round_.requests.items():
+            answer = progress.answers.get(key)
+            if answer is None:
+                continue
+            if request.fills_arguments:
+                merged.update(answer.get("content") or {})
+            else:
+                additions[request.into or key] = answer
+    return Go(merged, additions, progress.nonce)

@@ -1,0 +1,1 @@
+"""Record stores: where tasks are kept."""

@@ -1,0 +1,64 @@
+"""The conditional writes, as expressions; names are always aliased, since many are reserved words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_ALIAS = re.compile(r"#(\w+)")
+
+
+class Change:
+    """One conditional UpdateItem: `set` and `remove` name attributes; each is set to the value of its name.
+
+    Every change also sets `op`, by which a retried write knows its own earlier success (D5).
+    """
+
+    __slots__ = ("condition", "names", "update")
+
+    def __init__(self, condition: str, *, set: Iterable[str], remove: Iterable[str] = ()) -> None:  # noqa: A002
+        self.condition = condition
+        self.update = "SET " + ", ".join(f"#{name} = :{name}" for name in (*set, "op"))
+        if removed := ", ".join(f"#{name}" for name in remove):
+            self.update += f" REMOVE {removed}"
+        self.names = {f"#{name}": name for name in _ALIAS.findall(condition + self.update)}
+
+
+# A missing attribute makes a comparison false, so these also fail for a record that is gone.
+_RUNNING = "attribute_exists(#pk) AND attribute_not_exists(#ending)"
+_SAME_WAIT = "#token = :token"
+
+CLAIM_REFRESH = Change(
+    "attribute_not_exists(#ending) AND #refreshAt <= :now AND #claimedUntil <= :now", set=["claimedUntil"]
+)
+# This may free a lease that another reader took after ours ran out: harmless, since the new `refreshAt` keeps
+# everybody from asking before that.
+_REFRESHED = ("refreshAt", "claimedUntil", "updatedAt")
+NOTE_REFRESH = Change(_RUNNING, set=[*_REFRESHED, "message"])
+NOTE_REFRESH_WITHOUT_MESSAGE = Change(_RUNNING, set=_REFRESHED, remove=["message"])
+REQUEST_CANCEL = Change(
+    f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)", set=["cancelRequestedAt", "updatedAt"]
+)
+
+ADOPT_QUESTION = Change(_SAME_WAIT, set=["expiresAt", "adoptedToken"])
+ADOPT_EVENT = Change("attribute_exists(#pk)", set=["expiresAt"])
+RECORD_ANSWER = Change(
+    f"{_SAME_WAIT} AND (attribute_not_exists(#answeredToken) OR #answeredToken <> :answeredToken)",
+    set=["answer", "answeredToken", "deliveryUntil"],
+)
+CLAIM_DELIVERY = Change(
+    f"{_SAME_WAIT} AND #answeredToken = :answeredToken AND #deliveryUntil <= :now", set=["deliveryUntil"]
+)
+CLOSE_QUESTION = Change(
+    _SAME_WAIT,
+    set=["closedToken"],
+    remove=[
+        *("token", "method", "params", "enteredAt", "timeoutSeconds"),
+        *("adoptedToken", "answer", "answeredToken", "deliveryUntil"),
+    ],
+)
+
+
+def latch(attributes: Iterable[str]) -> Change:
+    """Give a running task its outcome, which has these attributes; it leaves the index of open tasks."""
+    return Change(_RUNNING, set=attributes, remove=["openShard", "message", "claimedUntil"])

@@ -1,0 +1,245 @@
+"""The record store on DynamoDB (D5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from adapter.errors import StoreUnavailable
+from adapter.tasks.model import Event, Outcome, Question, Task, TaskRecord
+
+from . import _changes, _items
+from ._items import integer, string
+
+if TYPE_CHECKING:
+    from types_aiobotocore_dynamodb import DynamoDBClient
+    from types_aiobotocore_dynamodb.type_defs import AttributeValueTypeDef, QueryInputTypeDef
+
+    from ._items import Item
+
+    Values = Mapping[str, AttributeValueTypeDef]
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+logger = logging.getLogger("adapter.stores")
+
+
+class DynamoTaskStore:
+    """A `TaskStore` in one table, which `create_table` makes and `check_table` checks.
+
+    Reads are strongly consistent. Every write is one conditional call that carries a random `op`: where a
+    retry by the SDK finds that `op` in its way, an earlier attempt had succeeded and its reply was lost.
+    """
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    # --- records -------------------------------------------------------------------------------------------
+
+    async def create(self, record: TaskRecord, *, refresh_at: int) -> TaskRecord | None:
+        standing = await self._put(_items.new_record(record, refresh_at=refresh_at))
+        return None if standing is None else _readable(_items.record_of, standing)
+
+    async def discard(self, task_id: str) -> None:
+        key = _items.key(task_id, _items.RECORD)
+        await _reached(self._client.delete_item(TableName=self._table, Key=key))
+
+    async def read(self, task_id: str) -> Task | None:
+        found = await self._partition(task_id)
+        task = _readable(_items.task_of, found)
+        if task is None or task.outcome is None:
+            return task
+        return replace(task, outcome=await self._complete(task.outcome, found[0]))
+
+    async def claim_refresh(self, task_id: str, *, now: int, until: int) -> bool:
+        values = {"now": integer(now), "claimedUntil": integer(until)}
+        return await self._update(task_id, _items.RECORD, _changes.CLAIM_REFRESH, values) is None
+
+    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, now: int) -> None:
+        """`now` becomes the time of the task's last update."""
+        values = {"refreshAt": integer(refresh_at), "claimedUntil": integer(0), "updatedAt": integer(now)}
+        if message is None:
+            change = _changes.NOTE_REFRESH_WITHOUT_MESSAGE
+        else:
+            change = _changes.NOTE_REFRESH
+            values["message"] = string(message)
+        await self._update(task_id, _items.RECORD, change, values)
+
+    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int | None = None) -> Outcome:
+        """`expires_at`: of the record, in epoch milliseconds; without it, long output costs one more read."""
+        if outcome.output is not None and _items.is_long(outcome.output):
+            await self._put_long_output(task_id, outcome.output, expires_at)
+        attributes = _items.outcome_attributes(outcome)
+        standing = await self._update(task_id, _items.RECORD, _changes.latch(attributes), attributes)
+        earlier = _readable(_items.outcome_of, standing) if standing else None
+        if standing is None or earlier is None:
+            return outcome
+        return await self._complete(earlier, standing)
+
+    async def request_cancel(self, task_id: str, *, now: int) -> None:
+        values = {"cancelRequestedAt": integer(now), "updatedAt": integer(now)}
+        await self._update(task_id, _items.RECORD, _changes.REQUEST_CANCEL, values)
+
+    # --- what workflows wrote ------------------------------------------------------------------------------
+
+    async def adopt(self, task_id: str, items: Sequence[Question | Event], *, expires_at: int) -> None:
+        """A question is adopted for its current token only: a new wait on the same item is checked again."""
+        adoptions = [self._adopt(task_id, item, expires_at) for item in items]
+        for result in await asyncio.gather(*adoptions, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _adopt(self, task_id: str, item: Question | Event, expires_at: int) -> None:
+        values = {"expiresAt": _items.expiry(expires_at)}
+        if isinstance(item, Event):
+            await self._update(task_id, _items.EVENT_PREFIX + item.key, _changes.ADOPT_EVENT, values)
+        else:
+            values |= _of_token(item, "adoptedToken")
+            await self._update(task_id, item.item, _changes.ADOPT_QUESTION, values)
+
+    async def record_answer(
+        self, task_id: str, question: Question, answer: str, *, now: int, delivery_until: int
+    ) -> bool:
+        if question.deadline is not None and now >= question.deadline:
+            return False
+        values = _of_token(question, "answeredToken")
+        values |= {"answer": string(answer), "deliveryUntil": integer(delivery_until)}
+        return await self._update(task_id, question.item, _changes.RECORD_ANSWER, values) is None
+
+    async def claim_delivery(self, task_id: str, question: Question, *, now: int, until: int) -> bool:
+        values = _of_token(question, "answeredToken")
+        values |= {"now": integer(now), "deliveryUntil": integer(until)}
+        return await self._update(task_id, question.item, _changes.CLAIM_DELIVERY, values) is None
+
+    async def close_question(self, task_id: str, question: Question) -> None:
+        """Without an adoption there is no expiry for a tombstone to have, so the item is removed."""
+        if question.adopted:
+            values = _of_token(question, "closedToken")
+            await self._update(task_id, question.item, _changes.CLOSE_QUESTION, values)
+        else:
+            await self._delete_wait(task_id, question)
+
+    # --- calls ---------------------------------------------------------------------------------------------
+
+    async def _partition(self, task_id: str) -> list[Item]:
+        """The record and what stands beside it, in the order of their sort keys, without long output."""
+        query: QueryInputTypeDef = {
+            "TableName": self._table,
+            "KeyConditionExpression": "pk = :pk AND sk < :result",
+            "ExpressionAttributeValues": {":pk": string(task_id), ":result": string(_items.RESULT)},
+            "ConsistentRead": True,
+        }
+        page = await _reached(self._client.query(**query))
+        found: list[Item] = [*page["Items"]]
+        while last := page.get("LastEvaluatedKey"):
+            query["ExclusiveStartKey"] = last
+            page = await _reached(self._client.query(**query))
+            found.extend(page["Items"])
+        return found
+
+    async def _complete(self, outcome: Outcome, record: Item) -> Outcome:
+        """With the output that is kept beside the record, if it is."""
+        if "outputItem" not in record:
+            return outcome
+        key = _items.key(record["pk"]["S"], _items.RESULT)
+        reply = await _reached(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        return replace(outcome, output=_items.text(reply.get("Item", {}), "output"))
+
+    async def _put_long_output(self, task_id: str, output: str, expires_at: int | None) -> None:
+        """The first output written stays: where two readers see the end at once, both saw the same one."""
+        if expires_at is None:
+            expires_at = await self._expiry(task_id)
+        if expires_at is not None:
+            result = {"output": string(output), "expiresAt": _items.expiry(expires_at)}
+            await self._put(_items.key(task_id, _items.RESULT) | result)
+
+    async def _expiry(self, task_id: str) -> int | None:
+        key = _items.key(task_id, _items.RECORD)
+        reply = await _reached(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        record = reply.get("Item")
+        return None if record is None else _readable(_items.record_of, record).expires_at
+
+    async def _put(self, item: Values) -> Item | None:
+        """None when written, else the item that stands there."""
+        op = secrets.token_hex(8)
+        call = self._client.put_item(
+            TableName=self._table,
+            Item={**item, "op": string(op)},
+            ConditionExpression="attribute_not_exists(pk)",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+        return await _written(call, op)
+
+    async def _update(self, task_id: str, sort: str, change: _changes.Change, values: Values) -> Item | None:
+        """None when written, else the item that does not meet the condition, empty where there is none."""
+        op = secrets.token_hex(8)
+        call = self._client.update_item(
+            TableName=self._table,
+            Key=_items.key(task_id, sort),
+            ConditionExpression=change.condition,
+            UpdateExpression=change.update,
+            ExpressionAttributeNames=change.names,
+            ExpressionAttributeValues={f":{name}": value for name, value in values.items()}
+            | {":op": string(op)},
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+        return await _written(call, op)
+
+    async def _delete_wait(self, task_id: str, question: Question) -> None:
+        call = self._client.delete_item(
+            TableName=self._table,
+            Key=_items.key(task_id, question.item),
+            ConditionExpression="#token = :token",
+            ExpressionAttributeNames={"#token": "token"},
+            ExpressionAttributeValues={":token": string(question.token)},
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+        await _written(call, op="")
+
+
+def _of_token(question: Question, mark: str) -> dict[str, AttributeValueTypeDef]:
+    """The values of a change that holds for the question's token only, and leaves this mark of it."""
+    return {"token": string(question.token), mark: string(_items.token_mark(question.token))}
+
+
+async def _written(call: Awaitable[object], op: str) -> Item | None:
+    """None when a conditional write succeeded, now or in an earlier attempt; else the item in its way."""
+    try:
+        await call
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise _unavailable(error) from None
+        standing: Item = error.response.get("Item", {})  # type: ignore[assignment]  # not in the stubs
+        return None if _items.text(standing, "op") == op else standing
+    except (BotoCoreError, ResponseParserError) as error:
+        raise _unavailable(error) from None
+    return None
+
+
+async def _reached(call: Awaitable[R]) -> R:
+    try:
+        return await call
+    except (ClientError, BotoCoreError, ResponseParserError) as error:
+        raise _unavailable(error) from None
+
+
+def _unavailable(error: Exception) -> StoreUnavailable:
+    logger.warning("DynamoDB: %s: %s", type(error).__name__, error)
+    return StoreUnavailable()
+
+
+def _readable(parse: Callable[[A], R], stored: A) -> R:
+    try:
+        return parse(stored)
+    except (KeyError, ValueError) as error:
+        logger.exception("a stored record cannot be understood")
+        raise StoreUnavailable("The stored task cannot be read") from error

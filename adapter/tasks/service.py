@@ -1,0 +1,345 @@
+"""TaskService: the only code that brings a record store and a job system together.
+
+The job system is the truth. A read answers from the record, asks the job system only when that is due and under
+a lease (D7), and whatever was seen first as the end stays the end (D4).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import orjson
+
+from adapter.errors import (
+    EngineUnavailable,
+    ExecutionUnknown,
+    InvalidAnswer,
+    QuestionClosed,
+    StartRejected,
+    StartUncertain,
+    StoreUnavailable,
+    TaskNotFound,
+)
+
+from .clock import Clock, system_clock
+from .engine import Engine, Refusal, Snapshot
+from .model import Ending, Outcome, Question, Task, TaskRecord
+from .pacing import DescribeBudget, RefreshPace
+from .store import TaskStore
+
+logger = logging.getLogger(__name__)
+
+LEASE_MS = 10_000
+"""How long one reader has to ask the job system, or to deliver an answer, before another may."""
+START_WINDOW_MS = 30_000
+"""No start is attempted later than this after the record was written."""
+UNKNOWN_GRACE_MS = 120_000
+"""How long an execution may be unknown to the job system before it counts as never started."""
+MAX_ANSWER_BYTES = 262_144
+CANCELLED = "McpCancelled"
+EXPIRED = "McpTaskExpired"
+INVALID_REQUEST = "McpInvalidInputRequest"
+
+
+class InputPolicy(Protocol):
+    """What questions and answers must look like; the protocol layer knows."""
+
+    def request_problem(self, method: str, params: str) -> str | None:
+        """None, or why a question that a workflow wrote (params: JSON text) cannot be shown to a client."""
+        ...
+
+    def answer_problem(self, method: str, params: str, answer: object) -> str | None:
+        """None, or which rule a client's answer to a valid question breaks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """What a caller wants started. `nonce`: a value of ours from a signed confirmation, so that using the
+    confirmation twice gives one task (D13)."""
+
+    owner: str
+    tool: str
+    engine: str
+    target: str
+    input_json: bytes
+    ttl_ms: int
+    poll_ms: int
+    on_expire: Literal["leave", "stop"] = "leave"
+    result_settings: str = "{}"
+    nonce: str | None = None
+
+
+class TaskService:
+    """Create, read, answer and cancel tasks. `owner` is the caller; someone else's task is not found."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        engines: Mapping[str, Engine],
+        policy: InputPolicy,
+        *,
+        pace: RefreshPace | None = None,
+        budget: DescribeBudget | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._store = store
+        self._engines = engines
+        self._policy = policy
+        self._pace = pace or RefreshPace()
+        self._budget = budget or DescribeBudget(5.0, 50)
+        self._clock = clock
+
+    async def create(self, new: NewTask) -> Task:
+        """Record, then start, then answer (D3). Raises StartRejected (nothing is left behind), StoreUnavailable."""
+        now = self._clock()
+        record = self._record(new, now)
+        refresh_at = now + self._pace.shortest_ms
+        standing = await self._store.create(record, refresh_at=refresh_at)
+        if standing is not None:
+            return await self._replayed(standing, new)
+        await self._start(record, new)
+        return Task(record=record, updated_at=now, refresh_at=refresh_at, poll_ms=record.poll_ms)
+
+    async def get(self, task_id: str, owner: str) -> Task:
+        """The task now. Raises TaskNotFound, StoreUnavailable."""
+        return await self._current(await self._load(task_id, owner))
+
+    async def answer(self, task_id: str, owner: str, answers: Mapping[str, object]) -> None:
+        """Answer open questions by key; unknown and closed keys are ignored.
+
+        All answers are checked before the first is given: InvalidAnswer means that none was. Returning means that
+        each is durable; what the job system could not take now is delivered by a later read (D9).
+        """
+        task = await self._with_adopted(await self._load(task_id, owner))
+        now = self._clock()
+        open_questions = {q.key: q for q in task.open_questions(now)}
+        given = [(open_questions[key], value) for key, value in answers.items() if key in open_questions]
+        texts = [self._checked(question, value) for question, value in given]
+        for (question, _), text in zip(given, texts, strict=True):
+            recorded = await self._store.record_answer(
+                task_id, question, text, now=now, delivery_until=now + LEASE_MS
+            )
+            if recorded:
+                await self._deliver(task, question, text)
+
+    async def cancel(self, task_id: str, owner: str) -> None:
+        """Ask for the execution to be stopped; nothing to do where it has ended.
+
+        Raises TaskNotFound, StoreUnavailable, and EngineUnavailable where the stop did not get through: it is
+        recorded all the same, and every later read that still sees the execution running stops it again.
+        """
+        task = await self._load(task_id, owner)
+        if task.outcome is not None:
+            return
+        now = self._clock()
+        await self._store.request_cancel(task_id, now=now)
+        task = replace(task, cancel_requested_at=now)
+        try:
+            await self._stop(task)
+            snapshot = await self._engine(task).describe(task.record.execution, with_step=False)
+        except ExecutionUnknown:
+            return
+        if snapshot.outcome is not None:
+            await self._store.latch(task_id, snapshot.outcome)
+
+    # --- creating ------------------------------------------------------------------------------------------
+
+    def _record(self, new: NewTask, now: int) -> TaskRecord:
+        task_id = f"mcp-{new.nonce or secrets.token_urlsafe(16)}"
+        return TaskRecord(
+            task_id=task_id,
+            owner=new.owner,
+            tool=new.tool,
+            engine=new.engine,
+            target=new.target,
+            execution=self._engines[new.engine].execution_of(new.target, task_id),
+            created_at=now,
+            ttl_ms=new.ttl_ms,
+            poll_ms=new.poll_ms,
+            on_expire=new.on_expire,
+            result_settings=new.result_settings,
+        )
+
+    async def _start(self, record: TaskRecord, new: NewTask) -> None:
+        left_ms = record.created_at + START_WINDOW_MS - self._clock()
+        engine = self._engines[record.engine]
+        try:
+            await engine.start(record.target, record.task_id, new.input_json, within=max(left_ms, 0) / 1000)
+        except StartRejected:
+            await self._discard(record.task_id)
+            raise
+        except StartUncertain:
+            logger.warning("task %s: the reply to its start was lost; its record stays", record.task_id)
+
+    async def _discard(self, task_id: str) -> None:
+        try:
+            await self._store.discard(task_id)
+        except StoreUnavailable:
+            logger.warning("task %s: nothing started, but its record stays until it is seen as lost", task_id)
+
+    async def _replayed(self, standing: TaskRecord, new: NewTask) -> Task:
+        """A confirmation used again: the task that it made, started again only if that may have been missed."""
+        task = await self._load(standing.task_id, new.owner)
+        if task.outcome is None and self._clock() < standing.created_at + START_WINDOW_MS:
+            await self._start(standing, new)
+        return await self._current(task)
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    async def _load(self, task_id: str, owner: str) -> Task:
+        task = await self._store.read(task_id)
+        if task is None or task.record.owner != owner:
+            raise TaskNotFound
+        if self._clock() >= task.record.expires_at:
+            await self._expire(task)
+            raise TaskNotFound
+        return task
+
+    async def _current(self, task: Task) -> Task:
+        if task.outcome is None:
+            task = await self._with_adopted(task)
+            await self._redeliver(task)
+            if task.refresh_due(self._clock()):
+                task = await self._refreshed(task)
+        return replace(task, poll_ms=self._poll_ms(task))
+
+    def _poll_ms(self, task: Task) -> int:
+        """The tool's interval; as long as the pause between two looks once that is longer; longer under load."""
+        pause = self._pace.pause_ms(self._clock() - task.record.created_at)
+        hint = max(task.record.poll_ms, min(pause, LEASE_MS))
+        return hint * 2 if self._budget.slowed else hint
+
+    async def _refreshed(self, task: Task) -> Task:
+        now = self._clock()
+        if not self._budget.take():
+            return task
+        if not await self._store.claim_refresh(task.record.task_id, now=now, until=now + LEASE_MS):
+            return task
+        try:
+            snapshot = await self._look(task, now)
+        except EngineUnavailable as error:
+            # The lease runs out by itself: nobody asks again before that, and the last known state stands.
+            if error.throttled:
+                self._budget.throttled()
+            return replace(task, message=task.message or "The job system could not be asked just now")
+        if snapshot.outcome is not None:
+            return await self._ended(task, snapshot.outcome)
+        return await self._still_running(task, snapshot, now)
+
+    async def _look(self, task: Task, now: int) -> Snapshot:
+        cancelling = task.cancel_requested_at is not None
+        try:
+            snapshot = await self._engine(task).describe(task.record.execution, with_step=not cancelling)
+            if cancelling and snapshot.outcome is None:
+                await self._stop(task)
+        except ExecutionUnknown:
+            if now < task.record.created_at + UNKNOWN_GRACE_MS:
+                return Snapshot(message=task.message)
+            return Snapshot(outcome=Outcome(Ending.ABORTED if cancelling else Ending.LOST, ended_at=now))
+        return snapshot
+
+    async def _ended(self, task: Task, outcome: Outcome) -> Task:
+        standing = await self._store.latch(task.record.task_id, outcome)
+        updated_at = max(task.updated_at, standing.ended_at)
+        return replace(task, outcome=standing, questions=(), updated_at=updated_at)
+
+    async def _still_running(self, task: Task, snapshot: Snapshot, now: int) -> Task:
+        refresh_at = now + self._pace.pause_ms(now - task.record.created_at)
+        await self._store.note_refresh(
+            task.record.task_id, refresh_at=refresh_at, message=snapshot.message, now=now
+        )
+        updated_at = task.updated_at if snapshot.message == task.message else now
+        return replace(task, message=snapshot.message, refresh_at=refresh_at, updated_at=updated_at)
+
+    async def _stop(self, task: Task) -> None:
+        await self._engine(task).stop(
+            task.record.execution, error=CANCELLED, cause="Cancelled by the MCP client"
+        )
+
+    async def _expire(self, task: Task) -> None:
+        """What `on_expire: stop` asks for, once per lease, by whoever reads the task after its time to live."""
+        now = self._clock()
+        if task.record.on_expire == "leave" or not task.refresh_due(now):
+            return
+        if await self._store.claim_refresh(task.record.task_id, now=now, until=now + LEASE_MS):
+            try:
+                cause = "Its time to live is over"
+                await self._engine(task).stop(task.record.execution, error=EXPIRED, cause=cause)
+            except (ExecutionUnknown, EngineUnavailable):
+                logger.warning("task %s: expired, and could not be stopped", task.record.task_id)
+
+    # --- questions -----------------------------------------------------------------------------------------
+
+    async def _with_adopted(self, task: Task) -> Task:
+        """Check and stamp what the workflow has written since the last read."""
+        if task.outcome is not None:
+            return task
+        fresh_questions = [q for q in task.questions if not q.adopted]
+        fresh_events = [e for e in task.events if not e.adopted]
+        if not fresh_questions and not fresh_events:
+            return task
+        refused = await self._refuse_unusable(task, fresh_questions)
+        kept = [q for q in fresh_questions if q.key not in refused]
+        try:
+            expires_at = task.record.expires_at
+            await self._store.adopt(task.record.task_id, [*kept, *fresh_events], expires_at=expires_at)
+        except StoreUnavailable:
+            logger.warning("task %s: its new items keep no expiry until the next read", task.record.task_id)
+        questions = tuple(replace(q, adopted=True) for q in task.questions if q.key not in refused)
+        asked_at = max((q.asked_at for q in kept), default=0)
+        return replace(task, questions=questions, updated_at=max(task.updated_at, asked_at))
+
+    async def _refuse_unusable(self, task: Task, questions: Sequence[Question]) -> set[str]:
+        refused = set()
+        for question in questions:
+            problem = self._policy.request_problem(question.method, question.params)
+            if problem is not None:
+                logger.warning(
+                    "task %s: question %s refused: %s", task.record.task_id, question.key, problem
+                )
+                refused.add(question.key)
+                await self._deliver(task, question, Refusal(INVALID_REQUEST, problem))
+        return refused
+
+    def _checked(self, question: Question, answer: object) -> str:
+        problem = self._policy.answer_problem(question.method, question.params, answer)
+        if problem is not None:
+            raise InvalidAnswer(question.key, problem)
+        text = orjson.dumps(answer)
+        if len(text) > MAX_ANSWER_BYTES:
+            raise InvalidAnswer(question.key, f"it is longer than {MAX_ANSWER_BYTES} bytes")
+        return text.decode()
+
+    async def _redeliver(self, task: Task) -> None:
+        """Deliver what an earlier update wrote but could not bring to the job system."""
+        if task.cancel_requested_at is not None:
+            return
+        now = self._clock()
+        for question in task.questions:
+            if question.answer is None or not question.needs_delivery(now):
+                continue
+            task_id = task.record.task_id
+            if await self._store.claim_delivery(task_id, question, now=now, until=now + LEASE_MS):
+                await self._deliver(task, question, question.answer)
+
+    async def _deliver(self, task: Task, question: Question, answer: str | Refusal) -> None:
+        task_id = task.record.task_id
+        try:
+            await self._engine(task).answer(question.token, answer)
+        except QuestionClosed:
+            logger.info("task %s: question %s was closed already", task_id, question.key)
+        except EngineUnavailable:
+            logger.warning("task %s: answer %s is kept and delivered later", task_id, question.key)
+            return
+        try:
+            await self._store.close_question(task_id, question)
+        except StoreUnavailable:
+            logger.warning("task %s: question %s is closed by a later read", task_id, question.key)
+
+    def _engine(self, task: Task) -> Engine:
+        return self._engines[task.record.engine]

@@ -1,0 +1,177 @@
+"""A record store and a job system in memory, with every rule of the real ones that the service relies on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from adapter.errors import ExecutionUnknown, QuestionClosed
+from adapter.tasks.engine import Refusal, Snapshot
+from adapter.tasks.model import Ending, Event, Outcome, Question, Task, TaskRecord
+
+
+class ManualClock:
+    """Epoch milliseconds that move only when a test says so."""
+
+    def __init__(self, now: int = 1_800_000_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += int(seconds * 1000)
+
+
+class MemoryStore:
+    """`adapter.tasks.store.TaskStore` over a dictionary."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, Task] = {}
+        self.expiries: dict[tuple[str, str], int] = {}
+        self.reads = 0
+
+    async def create(self, record: TaskRecord, *, refresh_at: int) -> TaskRecord | None:
+        standing = self.tasks.get(record.task_id)
+        if standing is not None:
+            return standing.record
+        self.tasks[record.task_id] = Task(record=record, updated_at=record.created_at, refresh_at=refresh_at)
+        return None
+
+    async def discard(self, task_id: str) -> None:
+        self.tasks.pop(task_id, None)
+
+    async def read(self, task_id: str) -> Task | None:
+        self.reads += 1
+        return self.tasks.get(task_id)
+
+    async def claim_refresh(self, task_id: str, *, now: int, until: int) -> bool:
+        task = self.tasks.get(task_id)
+        if task is None or not task.refresh_due(now):
+            return False
+        self.tasks[task_id] = replace(task, claimed_until=until)
+        return True
+
+    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, now: int) -> None:
+        task = self.tasks.get(task_id)
+        if task is not None and task.outcome is None:
+            updated_at = task.updated_at if message == task.message else now
+            self.tasks[task_id] = replace(
+                task, refresh_at=refresh_at, claimed_until=0, message=message, updated_at=updated_at
+            )
+
+    async def latch(self, task_id: str, outcome: Outcome) -> Outcome:
+        task = self.tasks.get(task_id)
+        if task is None:
+            return outcome
+        if task.outcome is not None:
+            return task.outcome
+        updated_at = max(task.updated_at, outcome.ended_at)
+        self.tasks[task_id] = replace(task, outcome=outcome, updated_at=updated_at)
+        return outcome
+
+    async def request_cancel(self, task_id: str, *, now: int) -> None:
+        task = self.tasks.get(task_id)
+        if task is not None and task.outcome is None and task.cancel_requested_at is None:
+            self.tasks[task_id] = replace(task, cancel_requested_at=now, refresh_at=now)
+
+    async def adopt(self, task_id: str, items: Sequence[Question | Event], *, expires_at: int) -> None:
+        task = self.tasks[task_id]
+        keys = {item.key for item in items}
+        for key in keys:
+            self.expiries[task_id, key] = expires_at
+        self.tasks[task_id] = replace(
+            task,
+            questions=tuple(replace(q, adopted=True) if q.key in keys else q for q in task.questions),
+            events=tuple(replace(e, adopted=True) if e.key in keys else e for e in task.events),
+        )
+
+    async def record_answer(
+        self, task_id: str, question: Question, answer: str, *, now: int, delivery_until: int
+    ) -> bool:
+        current = self._question(task_id, question.key)
+        if current is None or not current.is_open(now):
+            return False
+        self._put(task_id, replace(current, answer=answer, delivery_until=delivery_until))
+        return True
+
+    async def claim_delivery(self, task_id: str, question: Question, *, now: int, until: int) -> bool:
+        current = self._question(task_id, question.key)
+        if current is None or not current.needs_delivery(now):
+            return False
+        self._put(task_id, replace(current, delivery_until=until))
+        return True
+
+    async def close_question(self, task_id: str, question: Question) -> None:
+        task = self.tasks.get(task_id)
+        if task is not None:
+            kept = tuple(q for q in task.questions if q.key != question.key)
+            self.tasks[task_id] = replace(task, questions=kept)
+
+    def ask(self, task_id: str, question: Question) -> None:
+        """What a workflow does: write its question."""
+        task = self.tasks[task_id]
+        self.tasks[task_id] = replace(task, questions=(*task.questions, question))
+
+    def report(self, task_id: str, event: Event) -> None:
+        """What a workflow does: append progress or a log line."""
+        task = self.tasks[task_id]
+        self.tasks[task_id] = replace(task, events=(*task.events, event))
+
+    def _question(self, task_id: str, key: str) -> Question | None:
+        task = self.tasks.get(task_id)
+        return next((q for q in task.questions if q.key == key), None) if task is not None else None
+
+    def _put(self, task_id: str, question: Question) -> None:
+        task = self.tasks[task_id]
+        questions = tuple(question if q.key == question.key else q for q in task.questions)
+        self.tasks[task_id] = replace(task, questions=questions)
+
+
+@dataclass
+class MemoryEngine:
+    """`adapter.tasks.engine.Engine` that runs nothing: a test says how each execution goes on.
+
+    `ends_at_once`, if set, makes the outcome of every execution from its input.
+    """
+
+    ends_at_once: Callable[[bytes], Outcome] | None = None
+    executions: dict[str, Snapshot] = field(default_factory=dict)
+    inputs: dict[str, bytes] = field(default_factory=dict)
+    started: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    answers: list[tuple[str, str | Refusal]] = field(default_factory=list)
+    closed_tokens: set[str] = field(default_factory=set)
+    describes: int = 0
+
+    def execution_of(self, target: str, name: str) -> str:
+        return f"{target}:{name}"
+
+    async def start(self, target: str, name: str, input_json: bytes, *, within: float) -> None:
+        execution = self.execution_of(target, name)
+        self.started.append(execution)
+        self.inputs[execution] = input_json
+        outcome = self.ends_at_once(input_json) if self.ends_at_once else None
+        self.executions.setdefault(execution, Snapshot(outcome=outcome))
+
+    async def describe(self, execution: str, *, with_step: bool = True) -> Snapshot:
+        self.describes += 1
+        if execution not in self.executions:
+            raise ExecutionUnknown
+        return self.executions[execution]
+
+    async def stop(self, execution: str, *, error: str, cause: str) -> None:
+        if execution not in self.executions:
+            raise ExecutionUnknown
+        self.stopped.append(execution)
+        if self.executions[execution].outcome is None:
+            self.executions[execution] = Snapshot(outcome=Outcome(Ending.ABORTED, error=error, cause=cause))
+
+    async def answer(self, token: str, answer: str | Refusal) -> None:
+        if token in self.closed_tokens:
+            raise QuestionClosed
+        self.closed_tokens.add(token)
+        self.answers.append((token, answer))
+
+    def end(self, execution: str, outcome: Outcome) -> None:
+        self.executions[execution] = Snapshot(outcome=outcome)
