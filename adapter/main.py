@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from adapter.aws import open_aws
-from adapter.engines.step_functions import StepFunctionsEngine
+from adapter.engines.step_functions import StepFunctions
 from adapter.errors import ConfigurationError
 from adapter.mcp.access import Access
 from adapter.mcp.endpoint import Endpoint
@@ -17,7 +17,7 @@ from adapter.mcp.modern import Modern
 from adapter.mcp.signing import Signer
 from adapter.mcp.tool_methods import ENGINE, Exposed
 from adapter.settings import Settings
-from adapter.stores.dynamodb import DynamoDBStore
+from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.tasks.clock import Clock, system_clock
 from adapter.tasks.engine import Engine
 from adapter.tasks.pacing import DescribeBudget, RefreshPace
@@ -65,8 +65,8 @@ async def open_adapter(settings: Settings, catalog: Catalog) -> AsyncIterator[Pa
     """The adapter over Step Functions and DynamoDB, with AWS clients that live as long as the context."""
     async with open_aws() as aws:
         targets = {tool.name: await aws.resolve_target(tool.state_machine) for tool in catalog}
-        store = DynamoDBStore(aws.dynamodb, settings.table)
-        engine = StepFunctionsEngine(aws.stepfunctions)
+        store = DynamoTaskStore(aws.dynamodb, settings.table)
+        engine = StepFunctions(aws.stepfunctions)
         parts = assemble(settings, catalog, targets, store, engine)
         try:
             yield parts

@@ -1,0 +1,1 @@
+"""Lambda functions: one folder each, a handler of a few lines."""

@@ -34,7 +34,7 @@ class LocalAws:
 
         Raises ConfigurationError: the extra is missing, the port is in use, or it did not come up in time.
         """
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
             [sys.executable, "-P", "-m", "adapter.local.server", str(port)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -90,7 +90,7 @@ def _child_environment() -> Mapping[str, str]:
     }
     return {
         **kept,
-        "PYTHONPATH": os.pathsep.join(path or str(os.getcwd()) for path in sys.path),
+        "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path),
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_DEFAULT_REGION": REGION,

@@ -84,11 +84,13 @@ def _check_moto() -> None:
     try:
         import flask  # noqa: F401
         import moto
-        import moto.stepfunctions.parser.models  # noqa: F401
+        import moto.stepfunctions.parser.models
     except ImportError:
         raise _CannotStart(_EXTRA) from None
     if moto.__version__ != MOTO_VERSION:
-        raise _CannotStart(f"the local engine is made for moto {MOTO_VERSION}, not {moto.__version__}; {_EXTRA}")
+        raise _CannotStart(
+            f"the local engine is made for moto {MOTO_VERSION}, not {moto.__version__}; {_EXTRA}"
+        )
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class Endpoint:
 
     async def _serve(self, request: Request, message: Message) -> Reply:
         """Selects the era by how the request opens, not by its method (R-25)."""
-        said = request.headers and headers.header(request.headers, headers.VERSION)
+        said = headers.header(request.headers, headers.VERSION) if request.headers is not None else None
         if modern_version_of(message.params) is not None or said == VERSION:
             return await self._modern.handle(request, message)
         if message.method == "initialize" or said:

@@ -79,14 +79,15 @@ class Inline:
         """
         loop = asyncio.get_running_loop()
         over = loop.time() + self._seconds(tool, call)
-        gone = asyncio.ensure_future(call.request.disconnected())
+        gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
         pending: asyncio.Future[Task | None] | None = None
         try:
             async with aclosing(self._watcher.changes(task.record.task_id, call.owner)) as changes:
                 while (left := over - loop.time()) > 0:
                     pending = pending or asyncio.ensure_future(anext(changes, None))
                     patience = min(left, sse.KEEP_ALIVE_SECONDS)
-                    await asyncio.wait({pending, gone}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                    waited: set[asyncio.Future[Any]] = {pending, gone}
+                    await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
                     if gone.done():
                         await self._abandon(tool, task)
                         raise _ClientGone

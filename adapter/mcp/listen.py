@@ -56,8 +56,8 @@ class Listen:
                 yield self._changed(call, task)
             buffered = call.request.seconds_left is not None
             if not buffered:
-                async for task in subscription.updates(call, until_all_ended=ends_with_tasks):
-                    yield sse.KEEP_ALIVE if task is None else self._changed(call, task)
+                async for update in subscription.updates(call, until_all_ended=ends_with_tasks):
+                    yield sse.KEEP_ALIVE if update is None else self._changed(call, update)
             yield sse.event(jsonrpc.result(call.id, complete({"_meta": {SUBSCRIPTION_KEY: call.id}})))
         except _ClientGone:
             return
@@ -107,14 +107,15 @@ class _Subscription:
 
     async def updates(self, call: Call, *, until_all_ended: bool) -> AsyncIterator[Task | None]:
         """Each change; None now and then, to keep the line open. Raises _ClientGone."""
-        gone = asyncio.ensure_future(call.request.disconnected())
+        gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
         closed = asyncio.ensure_future(self._watcher.closed.wait())
         taken: asyncio.Future[_Update] | None = None
         try:
             while not (until_all_ended and self._queue.empty() and not self._live):
                 taken = taken or asyncio.ensure_future(self._queue.get())
+                waited: set[asyncio.Future[Any]] = {taken, gone, closed}
                 await asyncio.wait(
-                    {taken, gone, closed}, timeout=sse.KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                    waited, timeout=sse.KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 if gone.done():
                     raise _ClientGone

@@ -17,6 +17,7 @@ LOG_LEVEL_KEY = PREFIX + "logLevel"
 SERVER_INFO_KEY = PREFIX + "serverInfo"
 SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
 TASKS_EXTENSION = PREFIX + "tasks"
+TASKS_REQUIRED: JsonObject = {"extensions": {TASKS_EXTENSION: {}}}
 
 SERVER_INFO = {SERVER_INFO_KEY: {"name": "mcp-workflow-adapter", "version": __version__}}
 

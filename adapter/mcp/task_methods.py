@@ -9,15 +9,14 @@ from adapter.tasks.service import TaskService
 
 from .call import Call
 from .jsonrpc import INTERNAL_ERROR, RpcError, invalid_params
-from .meta import TASKS_EXTENSION, missing_capability
+from .meta import TASKS_EXTENSION, TASKS_REQUIRED, missing_capability
 from .task_shapes import TaskShapes
 
 
 def require_tasks(call: Call) -> None:
     """Raises RpcError -32021 where this request does not declare the tasks extension."""
     if not call.meta.takes_tasks:
-        required = {"extensions": {TASKS_EXTENSION: {}}}
-        raise missing_capability(required, f"This request needs the extension {TASKS_EXTENSION}")
+        raise missing_capability(TASKS_REQUIRED, f"This request needs the extension {TASKS_EXTENSION}")
 
 
 class TaskMethods:

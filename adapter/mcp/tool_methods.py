@@ -18,7 +18,7 @@ from .exchange import Reply
 from .headers import check_parameters
 from .inline import Inline
 from .jsonrpc import INTERNAL_ERROR, JsonObject, RpcError, invalid_params
-from .meta import TASKS_EXTENSION, missing_capability
+from .meta import TASKS_REQUIRED, missing_capability
 from .results import error_result
 from .rounds import Ask, Declined, Go, Rounds
 from .signing import BadSignature, Signer
@@ -95,8 +95,7 @@ class ToolMethods:
         if tool is None:
             raise invalid_params(f"Unknown tool: {name!r}")
         if tool.task_support == "required" and not call.meta.takes_tasks:
-            required = {"extensions": {TASKS_EXTENSION: {}}}
-            raise missing_capability(required, f"Tool {name!r} runs as a task only")
+            raise missing_capability(TASKS_REQUIRED, f"Tool {name!r} runs as a task only")
         if call.request.headers is not None and tool.header_parameters:
             check_parameters(call.request.headers, tool.header_parameters, arguments)
         return await self._run(tool, arguments, call)
@@ -105,7 +104,7 @@ class ToolMethods:
         problem = tool.violation(arguments, before_answers=True)
         if problem is not None:
             return error_result(f"The arguments do not match the input schema: {problem}")
-        decision = self._rounds.decide(tool, arguments, call) if tool.before_start else Go(arguments, {}, None)
+        decision = self._rounds.decide(tool, arguments, call) if tool.before_start else Go(dict(arguments), {}, None)
         if isinstance(decision, Ask):
             return decision.result
         if isinstance(decision, Declined):

@@ -37,23 +37,24 @@ _REFRESHED = ("refreshAt", "claimedUntil", "updatedAt")
 NOTE_REFRESH = Change(_RUNNING, set=[*_REFRESHED, "message"])
 NOTE_REFRESH_WITHOUT_MESSAGE = Change(_RUNNING, set=_REFRESHED, remove=["message"])
 REQUEST_CANCEL = Change(
-    f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)", set=["cancelRequestedAt", "updatedAt"]
+    f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)", set=["cancelRequestedAt", "refreshAt"]
 )
 
 ADOPT_QUESTION = Change(_SAME_WAIT, set=["expiresAt", "adoptedToken"])
 ADOPT_EVENT = Change("attribute_exists(#pk)", set=["expiresAt"])
 RECORD_ANSWER = Change(
     f"{_SAME_WAIT} AND (attribute_not_exists(#answeredToken) OR #answeredToken <> :answeredToken)",
-    set=["answer", "answeredToken", "deliveryUntil"],
+    set=["answer", "answeredToken", "answeredAt", "deliveryUntil"],
 )
 CLAIM_DELIVERY = Change(
     f"{_SAME_WAIT} AND #answeredToken = :answeredToken AND #deliveryUntil <= :now", set=["deliveryUntil"]
 )
+# `enteredAt` and `answeredAt` stay, so that the time of a task's last update never goes back.
 CLOSE_QUESTION = Change(
     _SAME_WAIT,
     set=["closedToken"],
     remove=[
-        *("token", "method", "params", "enteredAt", "timeoutSeconds"),
+        *("token", "method", "params", "timeoutSeconds"),
         *("adoptedToken", "answer", "answeredToken", "deliveryUntil"),
     ],
 )

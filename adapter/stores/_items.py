@@ -75,6 +75,11 @@ def number(item: Item, name: str) -> float | None:
     return parsed if math.isfinite(parsed) else None
 
 
+def _whole(item: Item, name: str) -> int | None:
+    value = number(item, name)
+    return None if value is None else int(value)
+
+
 def token_mark(token: str) -> str:
     """Says which token an attribute belongs to, without holding it."""
     return sha256(token.encode()).hexdigest()[:32]
@@ -157,42 +162,48 @@ def task_of(items: Sequence[Item]) -> Task | None:
     item = items[0]
     record = record_of(item)
     outcome = outcome_of(item)
-    updated_at = int(item["updatedAt"]["N"])
-    cancelled = item.get("cancelRequestedAt")
-    claimed = item.get("claimedUntil")
-    questions, events = _parts(items[1:], record.created_at) if len(items) > 1 else ((), ())
+    cancel_requested_at = _whole(item, "cancelRequestedAt")
+    questions, events, last_change = _parts(items[1:], record.created_at)
     return Task(
         record=record,
-        updated_at=updated_at if outcome is None else max(updated_at, outcome.ended_at),
+        updated_at=max(
+            int(item["updatedAt"]["N"]),
+            last_change,
+            cancel_requested_at or 0,
+            0 if outcome is None else outcome.ended_at,
+        ),
         message=text(item, "message"),
         refresh_at=int(item["refreshAt"]["N"]),
-        claimed_until=0 if claimed is None else int(claimed["N"]),
-        cancel_requested_at=None if cancelled is None else int(cancelled["N"]),
+        claimed_until=_whole(item, "claimedUntil") or 0,
+        cancel_requested_at=cancel_requested_at,
         outcome=outcome,
         questions=questions,
         events=events,
     )
 
 
-def _parts(items: Sequence[Item], created_at: int) -> tuple[tuple[Question, ...], tuple[Event, ...]]:
+def _parts(items: Sequence[Item], created_at: int) -> tuple[tuple[Question, ...], tuple[Event, ...], int]:
+    """What stands beside a record, and when a question was last asked or answered."""
     questions: list[Question] = []
     events: list[Event] = []
+    last_change = 0
     for item in items:
         sort = item["sk"]["S"]
         if sort.startswith(QUESTION_PREFIX):
-            if question := _question(item, sort, created_at):
+            entered_at = _epoch_ms(text(item, "enteredAt"))
+            last_change = max(last_change, entered_at or 0, _whole(item, "answeredAt") or 0)
+            if question := _question(item, sort, entered_at, created_at):
                 questions.append(question)
-        elif sort.startswith(EVENT_PREFIX):  # noqa: SIM102 - one branch per prefix
-            if event := _event(item, sort):
-                events.append(event)
+        elif sort.startswith(EVENT_PREFIX) and (event := _event(item, sort)):
+            events.append(event)
     questions.sort(key=lambda question: question.asked_at)
-    return tuple(questions), tuple(events)
+    return tuple(questions), tuple(events), last_change
 
 
 # --- what workflows write ----------------------------------------------------------------------------------
 
 
-def _question(item: Item, sort: str, created_at: int) -> Question | None:
+def _question(item: Item, sort: str, entered_at: int | None, created_at: int) -> Question | None:
     token = text(item, "token")
     if not token:
         if "closedToken" not in item:
@@ -203,17 +214,16 @@ def _question(item: Item, sort: str, created_at: int) -> Question | None:
         return None
     # A new wait on the same item keeps the old attributes: an answer counts only for its own token.
     answered = text(item, "answeredToken") == mark
-    asked_at = _epoch_ms(text(item, "enteredAt"))
     return Question(
         key=_question_key(sort, token, mark),
         item=sort,
         token=token,
         method=text(item, "method") or "",
         params=text(item, "params") or "",
-        asked_at=created_at if asked_at is None else asked_at,
-        deadline=_deadline(asked_at, number(item, "timeoutSeconds")),
+        asked_at=created_at if entered_at is None else entered_at,
+        deadline=_deadline(entered_at, number(item, "timeoutSeconds")),
         answer=text(item, "answer") if answered else None,
-        delivery_until=int(number(item, "deliveryUntil") or 0) if answered else 0,
+        delivery_until=_whole(item, "deliveryUntil") or 0 if answered else 0,
         adopted=text(item, "adoptedToken") == mark,
     )
 
@@ -225,10 +235,10 @@ def _question_key(sort: str, token: str, mark: str) -> str:
     return f"{suffix}-{mark[:10]}"
 
 
-def _deadline(asked_at: int | None, timeout_seconds: float | None) -> int | None:
-    if asked_at is None or timeout_seconds is None:
+def _deadline(entered_at: int | None, timeout_seconds: float | None) -> int | None:
+    if entered_at is None or timeout_seconds is None:
         return None
-    return asked_at + int(timeout_seconds * 1000)
+    return entered_at + int(timeout_seconds * 1000)
 
 
 def _epoch_ms(iso: str | None) -> int | None:

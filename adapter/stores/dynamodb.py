@@ -64,9 +64,14 @@ class DynamoTaskStore:
         values = {"now": integer(now), "claimedUntil": integer(until)}
         return await self._update(task_id, _items.RECORD, _changes.CLAIM_REFRESH, values) is None
 
-    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, now: int) -> None:
-        """`now` becomes the time of the task's last update."""
-        values = {"refreshAt": integer(refresh_at), "claimedUntil": integer(0), "updatedAt": integer(now)}
+    async def note_refresh(
+        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+    ) -> None:
+        values = {
+            "refreshAt": integer(refresh_at),
+            "claimedUntil": integer(0),
+            "updatedAt": integer(updated_at),
+        }
         if message is None:
             change = _changes.NOTE_REFRESH_WITHOUT_MESSAGE
         else:
@@ -74,8 +79,7 @@ class DynamoTaskStore:
             values["message"] = string(message)
         await self._update(task_id, _items.RECORD, change, values)
 
-    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int | None = None) -> Outcome:
-        """`expires_at`: of the record, in epoch milliseconds; without it, long output costs one more read."""
+    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
         if outcome.output is not None and _items.is_long(outcome.output):
             await self._put_long_output(task_id, outcome.output, expires_at)
         attributes = _items.outcome_attributes(outcome)
@@ -86,7 +90,7 @@ class DynamoTaskStore:
         return await self._complete(earlier, standing)
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:
-        values = {"cancelRequestedAt": integer(now), "updatedAt": integer(now)}
+        values = {"cancelRequestedAt": integer(now), "refreshAt": integer(now)}
         await self._update(task_id, _items.RECORD, _changes.REQUEST_CANCEL, values)
 
     # --- what workflows wrote ------------------------------------------------------------------------------
@@ -112,7 +116,11 @@ class DynamoTaskStore:
         if question.deadline is not None and now >= question.deadline:
             return False
         values = _of_token(question, "answeredToken")
-        values |= {"answer": string(answer), "deliveryUntil": integer(delivery_until)}
+        values |= {
+            "answer": string(answer),
+            "answeredAt": integer(now),
+            "deliveryUntil": integer(delivery_until),
+        }
         return await self._update(task_id, question.item, _changes.RECORD_ANSWER, values) is None
 
     async def claim_delivery(self, task_id: str, question: Question, *, now: int, until: int) -> bool:
@@ -154,19 +162,10 @@ class DynamoTaskStore:
         reply = await _reached(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
         return replace(outcome, output=_items.text(reply.get("Item", {}), "output"))
 
-    async def _put_long_output(self, task_id: str, output: str, expires_at: int | None) -> None:
+    async def _put_long_output(self, task_id: str, output: str, expires_at: int) -> None:
         """The first output written stays: where two readers see the end at once, both saw the same one."""
-        if expires_at is None:
-            expires_at = await self._expiry(task_id)
-        if expires_at is not None:
-            result = {"output": string(output), "expiresAt": _items.expiry(expires_at)}
-            await self._put(_items.key(task_id, _items.RESULT) | result)
-
-    async def _expiry(self, task_id: str) -> int | None:
-        key = _items.key(task_id, _items.RECORD)
-        reply = await _reached(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
-        record = reply.get("Item")
-        return None if record is None else _readable(_items.record_of, record).expires_at
+        result = {"output": string(output), "expiresAt": _items.expiry(expires_at)}
+        await self._put(_items.key(task_id, _items.RESULT) | result)
 
     async def _put(self, item: Values) -> Item | None:
         """None when written, else the item that stands there."""

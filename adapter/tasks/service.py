@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 import orjson
 
 from adapter.errors import (
+    AnswerRefused,
     EngineUnavailable,
     ExecutionUnknown,
     InvalidAnswer,
@@ -145,7 +146,7 @@ class TaskService:
         except ExecutionUnknown:
             return
         if snapshot.outcome is not None:
-            await self._store.latch(task_id, snapshot.outcome)
+            await self._store.latch(task_id, snapshot.outcome, expires_at=task.record.expires_at)
 
     # --- creating ------------------------------------------------------------------------------------------
 
@@ -244,16 +245,17 @@ class TaskService:
         return snapshot
 
     async def _ended(self, task: Task, outcome: Outcome) -> Task:
-        standing = await self._store.latch(task.record.task_id, outcome)
+        record = task.record
+        standing = await self._store.latch(record.task_id, outcome, expires_at=record.expires_at)
         updated_at = max(task.updated_at, standing.ended_at)
         return replace(task, outcome=standing, questions=(), updated_at=updated_at)
 
     async def _still_running(self, task: Task, snapshot: Snapshot, now: int) -> Task:
         refresh_at = now + self._pace.pause_ms(now - task.record.created_at)
-        await self._store.note_refresh(
-            task.record.task_id, refresh_at=refresh_at, message=snapshot.message, now=now
-        )
         updated_at = task.updated_at if snapshot.message == task.message else now
+        await self._store.note_refresh(
+            task.record.task_id, refresh_at=refresh_at, message=snapshot.message, updated_at=updated_at
+        )
         return replace(task, message=snapshot.message, refresh_at=refresh_at, updated_at=updated_at)
 
     async def _stop(self, task: Task) -> None:
@@ -333,6 +335,8 @@ class TaskService:
             await self._engine(task).answer(question.token, answer)
         except QuestionClosed:
             logger.info("task %s: question %s was closed already", task_id, question.key)
+        except AnswerRefused:
+            logger.warning("task %s: answer %s can never be delivered", task_id, question.key)
         except EngineUnavailable:
             logger.warning("task %s: answer %s is kept and delivered later", task_id, question.key)
             return

@@ -27,12 +27,14 @@ class TaskStore(Protocol):
         """Take the lease to ask the job system. False: not due, taken by another, or ended."""
         ...
 
-    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, now: int) -> None:
+    async def note_refresh(
+        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+    ) -> None:
         """Record a successful look at a running execution and release the lease; does nothing once ended."""
         ...
 
-    async def latch(self, task_id: str, outcome: Outcome) -> Outcome:
-        """Record the first terminal state. Returns the one that stands, which may be an earlier one (D4)."""
+    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
+        """Record the first terminal state of a task that expires then. Returns the one that stands, which may be an earlier one (D4)."""
         ...
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:

@@ -89,11 +89,11 @@ class Tool(BaseModel):
         return self.timeout + self.retention
 
     @cached_property
-    def schema(self) -> Schema:
+    def validator(self) -> Schema:
         return Schema(self.input_schema)
 
     @cached_property
-    def schema_before_answers(self) -> Schema:
+    def validator_before_answers(self) -> Schema:
         """The input schema without the requirement of what `before_start` will still ask for."""
         asked = {
             name
@@ -103,7 +103,7 @@ class Tool(BaseModel):
             for name in request.fields
         }
         required = [name for name in self.input_schema.get("required", []) if name not in asked]
-        return Schema({**self.input_schema, "required": required}) if asked else self.schema
+        return Schema({**self.input_schema, "required": required}) if asked else self.validator
 
     @cached_property
     def header_parameters(self) -> tuple[HeaderParameter, ...]:
@@ -132,5 +132,5 @@ class Tool(BaseModel):
         reserved = [name for name in self.answer_names if name in arguments]
         if reserved:
             return f"/{reserved[0]}: is filled from an answer and cannot be sent as an argument"
-        schema = self.schema_before_answers if before_answers else self.schema
-        return schema.violation(arguments)
+        validator = self.validator_before_answers if before_answers else self.validator
+        return validator.violation(arguments)

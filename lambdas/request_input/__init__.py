@@ -1,0 +1,1 @@
+"""Registers the question of a workflow that waits with a task token."""

@@ -1,7 +1,7 @@
 """Strict conformance to a pydantic model of the wire.
 
-The official models are made for reading: they convert types, take Python names for wire names, drop members that
-they do not know, and take null for a member that should be absent. What a server sends must not need any of that.
+The official models are made for reading: they convert types, take Python names for wire names, drop members
+that they do not know, and take null for a member that should be absent. A server must need none of that.
 """
 
 from __future__ import annotations

@@ -52,15 +52,14 @@ class MemoryStore:
         self.tasks[task_id] = replace(task, claimed_until=until)
         return True
 
-    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, now: int) -> None:
+    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int) -> None:
         task = self.tasks.get(task_id)
         if task is not None and task.outcome is None:
-            updated_at = task.updated_at if message == task.message else now
             self.tasks[task_id] = replace(
                 task, refresh_at=refresh_at, claimed_until=0, message=message, updated_at=updated_at
             )
 
-    async def latch(self, task_id: str, outcome: Outcome) -> Outcome:
+    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
         task = self.tasks.get(task_id)
         if task is None:
             return outcome

@@ -1,4 +1,4 @@
-"""The shapes of the tasks extension (io.modelcontextprotocol/tasks) of 2026-07-28, which mcp-types does not have.
+"""The shapes of the tasks extension io.modelcontextprotocol/tasks (2026-07-28); mcp-types has only the core.
 
 Source: https://tasks.extensions.modelcontextprotocol.io/specification/2026-07-28/tasks
 """
@@ -6,13 +6,12 @@ Source: https://tasks.extensions.modelcontextprotocol.io/specification/2026-07-2
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mcp_types import _v2026_07_28 as v2026
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-EXTENSION = "io.modelcontextprotocol/tasks"
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
 _STATUS_MEMBERS = {"input_required": "inputRequests", "completed": "result", "failed": "error"}
@@ -55,7 +54,7 @@ class Task(_Shape):
 class CreateTaskResult(Task):
     """The handle that tools/call answers: flat, and without any member of a status (R-106)."""
 
-    meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
+    meta: Annotated[v2026.ResultMetaObject | None, Field(alias="_meta")] = None
     result_type: Literal["task"]
 
 
@@ -86,21 +85,21 @@ class DetailedTask(Task):
 class GetTaskResult(DetailedTask):
     """The result of tasks/get."""
 
-    meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
+    meta: Annotated[v2026.ResultMetaObject | None, Field(alias="_meta")] = None
     result_type: Literal["complete"]
 
 
 class Acknowledgement(_Shape):
     """The empty result of tasks/update and tasks/cancel (R-114, R-116)."""
 
-    meta: Annotated[dict[str, Any] | None, Field(alias="_meta")] = None
+    meta: Annotated[v2026.ResultMetaObject | None, Field(alias="_meta")] = None
     result_type: Literal["complete"]
 
 
 class TaskNotificationParams(DetailedTask):
     """The whole current task, without a resultType (R-121)."""
 
-    meta: Annotated[dict[str, Any], Field(alias="_meta")]
+    meta: Annotated[v2026.NotificationMetaObject, Field(alias="_meta")]
 
 
 class TaskNotification(_Shape):

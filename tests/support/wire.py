@@ -1,6 +1,6 @@
 """Checks what the server sends against the official models of its protocol version.
 
-The schema leaves some rules to prose and to extensions; these are checked here too and cite their requirement.
+Some rules the schema leaves to prose and to extensions; they are checked here too and cite their requirement.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def check_message(
 ) -> None:
     """Raises AssertionError, with pydantic's words, unless a server of `version` may send `message`.
 
-    `request_method` is the method of the request that the message answers, or on whose stream it travels; None
-    where that could not be read. `tool_call_may_be_task`: whether that request allowed a task handle as its answer.
+    `request_method`: the method of the request that the message answers, or on whose stream it travels; None
+    where it could not be read. `tool_call_may_be_task`: whether that request allowed a task handle as answer.
     """
     assert version in KNOWN_PROTOCOL_VERSIONS, f"{version!r} is no protocol version"
     assert isinstance(message, dict), f"a message is one object, not {type(message).__name__}"
@@ -203,7 +203,7 @@ def _row(table: Any, version: str, message: Message) -> type[BaseModel]:
 
 
 def _check_forms(message: object) -> None:
-    """The models take any property schema in a form; the specification has flat primitives and enums (R-88)."""
+    """The models take any property schema in a form, the specification flat primitives and enums (R-88)."""
     for schema in _form_schemas(message):
         for name, field in schema["properties"].items():
             try:

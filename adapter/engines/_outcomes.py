@@ -1,0 +1,93 @@
+"""What DescribeExecution and GetExecutionHistory say, in the domain's words and safe to show to a client."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import orjson
+
+from adapter.tasks.model import Ending, Outcome
+
+if TYPE_CHECKING:
+    from types_aiobotocore_stepfunctions.type_defs import (
+        DescribeExecutionOutputTypeDef,
+        HistoryEventTypeDef,
+    )
+
+MAX_CAUSE_CHARACTERS = 4_000
+_REDACTED = "[redacted]"
+_ARN = re.compile(r"(?<![A-Za-z0-9])arn:[a-z0-9-]+:[^\s\"'`<>(){}\[\],;\\|]+")
+
+# Every other status, also one that does not exist yet, means that it still runs.
+_ENDINGS = {
+    "SUCCEEDED": Ending.SUCCEEDED,
+    "FAILED": Ending.FAILED,
+    "TIMED_OUT": Ending.TIMED_OUT,
+    "ABORTED": Ending.ABORTED,
+}
+
+
+def outcome_of(reply: DescribeExecutionOutputTypeDef) -> Outcome | None:
+    """The outcome of an execution; None while it runs."""
+    ending = _ENDINGS.get(reply["status"])
+    if ending is None:
+        return None
+    stopped = reply.get("stopDate")
+    ended_at = 0 if stopped is None else round(stopped.timestamp() * 1000)
+    if ending is Ending.SUCCEEDED:
+        return Outcome(ending, output=_output(reply), ended_at=ended_at)
+    account = reply["executionArn"].split(":")[4]
+    error, cause = reply.get("error"), reply.get("cause")
+    return Outcome(
+        ending,
+        error=_redacted(error, account) if error else None,
+        cause=_shortened(_redacted(_readable_cause(cause), account)) if cause else None,
+        ended_at=ended_at,
+    )
+
+
+def running_state(newest_first: Iterable[HistoryEventTypeDef]) -> str | None:
+    """The state that was entered last and not left since; None where these events do not tell."""
+    left: Counter[str] = Counter()
+    for event in newest_first:
+        if event["type"].endswith("StateExited"):
+            left[event.get("stateExitedEventDetails", {}).get("name", "")] += 1
+        elif event["type"].endswith("StateEntered"):
+            name = event.get("stateEnteredEventDetails", {}).get("name", "")
+            if not left[name]:
+                return name or None
+            left[name] -= 1
+    return None
+
+
+def _output(reply: DescribeExecutionOutputTypeDef) -> str | None:
+    """JSON text; None where it is not shown to us."""
+    text = reply.get("output")
+    if text is None or reply.get("outputDetails", {}).get("included") is False:
+        return None
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return orjson.dumps(text).decode()
+    return text
+
+
+def _readable_cause(cause: str) -> str:
+    """The message alone of a failed Lambda function, whose cause is JSON with a stack trace."""
+    try:
+        document = orjson.loads(cause)
+    except orjson.JSONDecodeError:
+        return cause
+    message = document.get("errorMessage") if isinstance(document, dict) else None
+    return message if isinstance(message, str) and message else cause
+
+
+def _redacted(text: str, account: str) -> str:
+    return re.sub(rf"(?<!\d){account}(?!\d)", _REDACTED, _ARN.sub(_REDACTED, text))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_CAUSE_CHARACTERS else f"{text[: MAX_CAUSE_CHARACTERS - 1]}…"

@@ -1,0 +1,65 @@
+"""Runs the measures, ends with a table and writes `bench/results/latest.json`.
+
+    python -m bench.run [MEASURE ...]
+
+Exit status: 0 when every target is met, 1 when one is missed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import dispatch
+from bench.registry import MEASURES, Figure
+
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+__all__ = ["dispatch"]
+
+
+def main(names: Sequence[str]) -> int:
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; there are {', '.join(MEASURES)}", file=sys.stderr)
+        return 2
+    figures: list[Figure] = []
+    for name in names or MEASURES:
+        started = time.monotonic()
+        figures.extend(MEASURES[name]())
+        print(f"{name}: measured in {time.monotonic() - started:.0f} s", file=sys.stderr)
+    Console().print(table(figures))
+    write(figures)
+    return 0 if all(figure.ok for figure in figures) else 1
+
+
+def table(figures: Sequence[Figure]) -> Table:
+    shown = Table("figure", "target", title="median of rounds (smallest to largest round)")
+    for heading in ("value", "spread"):
+        shown.add_column(heading, justify="right")
+    shown.add_column("")
+    for figure in figures:
+        target = "" if figure.target is None else f"<= {number(figure.target)}"
+        spread = "" if figure.spread is None else " to ".join(map(number, figure.spread))
+        verdict = "" if figure.target is None else "ok" if figure.ok else "[red]missed[/]"
+        shown.add_row(figure.name, target, number(figure.value), spread, verdict)
+    return shown
+
+
+def number(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:,.0f}"
+
+
+def write(figures: Sequence[Figure]) -> None:
+    rows = [{"name": f.name, "value": round(f.value, 4), "target": f.target, "ok": f.ok} for f in figures]
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

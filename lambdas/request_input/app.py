@@ -1,0 +1,109 @@
+"""The handler. A workflow invokes it with `.waitForTaskToken` and this payload:
+
+    {"taskId.$": "$$.Execution.Name", "token.$": "$$.Task.Token", "enteredAt.$": "$$.State.EnteredTime",
+     "method": "elicitation/create", "params": {"message": "…", "requestedSchema": {…}}, "timeoutSeconds": 3600}
+
+`method` defaults to elicitation/create; `enteredAt` and `timeoutSeconds` are optional and tell when the question
+is over. A question that no client could show fails the state with `InvalidInputRequest`; an unknown task with
+`UnknownTask`: both can be caught.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from adapter.mcp.inputs import request_problem
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+
+class InvalidInputRequest(Exception):  # noqa: N818 - the error name that a workflow catches
+    """The payload is not a question that a client could show."""
+
+
+class UnknownTask(Exception):  # noqa: N818 - the error name that a workflow catches
+    """There is no such task: the execution was not started by the adapter, or its time to live is over."""
+
+
+class Payload(BaseModel):
+    """What a workflow sends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task_id: str = Field(alias="taskId", min_length=1)
+    token: str = Field(min_length=1)
+    method: str = "elicitation/create"
+    params: dict[str, Any] = Field(default_factory=dict)
+    entered_at: str | None = Field(None, alias="enteredAt")
+    timeout_seconds: int | None = Field(None, alias="timeoutSeconds", gt=0)
+
+
+def handler(event: object, _context: object) -> dict[str, str]:
+    """Write the question under its task. Raises InvalidInputRequest, UnknownTask."""
+    payload = _checked(event)
+    table = os.environ["ADAPTER_TABLE"]
+    record = _dynamodb().get_item(
+        TableName=table,
+        Key={"pk": {"S": payload.task_id}, "sk": {"S": "#task"}},
+        ConsistentRead=True,
+        ProjectionExpression="expiresAt",
+    )
+    if "Item" not in record:
+        raise UnknownTask(f"{payload.task_id!r} is not a task of this adapter")
+    _register(table, _item(payload, record["Item"]["expiresAt"]["N"]))
+    return {"status": "registered"}
+
+
+def _register(table: str, item: dict[str, Any]) -> None:
+    """Once: a retried invocation must not bring back a question that has been answered meanwhile."""
+    client = _dynamodb()
+    try:
+        client.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
+    except client.exceptions.ConditionalCheckFailedException:
+        return
+
+
+def _checked(event: object) -> Payload:
+    try:
+        payload = Payload.model_validate(event)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise InvalidInputRequest(f"{where}: {first['msg']}") from None
+    problem = request_problem(payload.method, payload.params)
+    if problem is not None:
+        raise InvalidInputRequest(problem)
+    return payload
+
+
+def _item(payload: Payload, expires_at: str) -> dict[str, Any]:
+    """Keyed by the token, so that a retried invocation writes the same item."""
+    name = sha256(payload.token.encode()).hexdigest()[:32]
+    item = {
+        "pk": {"S": payload.task_id},
+        "sk": {"S": f"input#{name}"},
+        "token": {"S": payload.token},
+        "method": {"S": payload.method},
+        "params": {"S": orjson.dumps(payload.params).decode()},
+        "expiresAt": {"N": expires_at},
+    }
+    if payload.entered_at is not None:
+        item["enteredAt"] = {"S": payload.entered_at}
+    if payload.timeout_seconds is not None:
+        item["timeoutSeconds"] = {"N": str(payload.timeout_seconds)}
+    return item
+
+
+@cache
+def _dynamodb() -> DynamoDBClient:
+    """One client per container."""
+    client: DynamoDBClient = boto3.client("dynamodb")
+    return client

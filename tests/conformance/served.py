@@ -1,0 +1,80 @@
+"""The server under test: a child process that is ready when the block begins and gone when it ends."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_HOST = "127.0.0.1"
+_END_SECONDS = 10.0
+
+
+class ServerError(Exception):
+    """The server did not come up. The message holds the end of what it printed."""
+
+
+def dev_server(tools: Path, port: int) -> list[str]:
+    """The command of `adapter dev` in the running Python's environment."""
+    return [sys.executable, "-m", "adapter.cli", "dev", "--tools", str(tools), "--port", str(port)]
+
+
+def free_port() -> int:
+    with socket.create_server((_HOST, 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def served(command: Sequence[str], port: int, log: Path, *, within: float = 60.0) -> Iterator[str]:
+    """Start `command`, wait until it answers `/healthz` on `port`, and give the URL of its endpoint.
+
+    Raises ServerError if it ends early or is not ready `within` so many seconds. Its output goes to `log`.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            _wait_until_ready(process, port, log, within)
+            yield f"http://{_HOST}:{port}/mcp"
+        finally:
+            _end(process)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path, within: float) -> None:
+    deadline = time.monotonic() + within
+    while not is_healthy(port):
+        if process.poll() is not None:
+            raise ServerError(f"the server ended at once (exit code {process.returncode}):\n{_tail(log)}")
+        if time.monotonic() > deadline:
+            raise ServerError(f"the server was not ready within {within:g} s:\n{_tail(log)}")
+        time.sleep(0.05)
+
+
+def is_healthy(port: int) -> bool:
+    """Whether a server on this port says so now."""
+    connection = http.client.HTTPConnection(_HOST, port, timeout=2)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,73 @@
+"""AWS for tests: the local engine, clients on it, and a count of the calls that are made."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import secrets
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from typing import Any
+
+import pytest
+from botocore.retries.standard import ExponentialBackoff
+
+from adapter.aws import Aws, open_aws
+from adapter.local.engine import LocalAws
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+MACHINE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:work"
+
+
+@cache
+def local_engine() -> LocalAws:
+    """One for all tests of a process."""
+    engine = LocalAws.start()
+    atexit.register(engine.close)
+    return engine
+
+
+@asynccontextmanager
+async def aws_at(endpoint: str, patch: pytest.MonkeyPatch) -> AsyncIterator[Aws]:
+    """Clients on an endpoint; the SDK retries without a pause."""
+    environment = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": REGION,
+    }
+    for name, value in environment.items():
+        patch.setenv(name, value)
+    patch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
+    async with open_aws() as aws:
+        yield aws
+
+
+@contextmanager
+def counted_calls(aws: Aws) -> Iterator[list[str]]:
+    """The operations that are called inside, retries of the SDK not counted."""
+    calls: list[str] = []
+
+    def note(model: Any, **_: object) -> None:
+        calls.append(model.name)
+
+    clients = (aws.stepfunctions, aws.dynamodb)
+    for client in clients:
+        client.meta.events.register("before-call", note)
+    try:
+        yield calls
+    finally:
+        for client in clients:
+            client.meta.events.unregister("before-call", note)
+
+
+async def deploy(aws: Aws, definition: Mapping[str, Any]) -> str:
+    """The ARN of a new state machine."""
+    reply = await aws.stepfunctions.create_state_machine(
+        name=f"machine-{secrets.token_hex(6)}",
+        definition=json.dumps(definition),
+        roleArn=f"arn:aws:iam::{ACCOUNT}:role/any",
+    )
+    return reply["stateMachineArn"]
