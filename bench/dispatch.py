@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from adapter.mcp.exchange import Request
 from bench import exchanges, load
-from bench.processes import LOAD_CORE, Child, run_pinned, server
+from bench.processes import LOAD_CORE, Child, pinned, server
 from bench.registry import Figure, measure, of_rounds, ratio_of_rounds
 
-ROUNDS = 7
-REQUESTS = 2_500
+ROUNDS = 30
+REQUESTS = 400
 OF_CONSTANT = 1.8
 OF_SDK = 0.25
 
@@ -28,20 +29,25 @@ class _Rounds:
     """What the rounds of one server gave, in microseconds."""
 
     child: Child
+    load: Executor
     cpu: list[float] = field(default_factory=list)
     p50: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
 
-    def run(self, request: bytes, *, counts: bool = True) -> bytes:
-        plan = load.Plan(self.child.port, request, REQUESTS if counts else REQUESTS // 5)
+    def warm_up(self, request: bytes) -> bytes:
+        """A round that does not count. Returns a reply."""
+        return self._drive(request).body
+
+    def run(self, request: bytes) -> None:
         before = self.child.cpu_seconds()
-        report = run_pinned(LOAD_CORE, load.drive, plan)
+        report = self._drive(request)
         used = self.child.cpu_seconds() - before
-        if counts:
-            self.cpu.append(used / plan.count * 1e6)
-            self.p50.append(report.percentile(50) * 1e6)
-            self.p99.append(report.percentile(99) * 1e6)
-        return report.body
+        self.cpu.append(used / REQUESTS * 1e6)
+        self.p50.append(report.percentile(50) * 1e6)
+        self.p99.append(report.percentile(99) * 1e6)
+
+    def _drive(self, request: bytes) -> load.Report:
+        return self.load.submit(load.drive, load.Plan(self.child.port, request, REQUESTS)).result()
 
 
 @measure("dispatch")
@@ -54,16 +60,20 @@ def dispatch() -> Iterator[Figure]:
 def _measured(request: Request) -> dict[str, _Rounds]:
     sent = exchanges.wire(request)
     with ExitStack() as stack:
-        ours = _Rounds(stack.enter_context(server("bench.servers", "adapter", "0")))
-        size = str(len(ours.run(sent, counts=False)))
-        constant = _Rounds(stack.enter_context(server("bench.servers", "constant", size)))
-        sdk = _Rounds(stack.enter_context(server("bench.servers", "sdk", "0")))
-        for one in (constant, sdk):
-            one.run(sent, counts=False)
+        worker = stack.enter_context(pinned(LOAD_CORE))
+
+        def started(kind: str, argument: object) -> _Rounds:
+            return _Rounds(stack.enter_context(server("bench.servers", kind, str(argument))), worker)
+
+        adapter = started("adapter", 0)
+        constant = started("constant", len(adapter.warm_up(sent)))
+        by_server = {"adapter": adapter, "constant": constant, "sdk": started("sdk", 0)}
+        for rounds in by_server.values():
+            rounds.warm_up(sent)
         for _ in range(ROUNDS):
-            for one in (ours, constant, sdk):
-                one.run(sent)
-        return {"adapter": ours, "constant": constant, "sdk": sdk}
+            for rounds in by_server.values():
+                rounds.run(sent)
+        return by_server
 
 
 def _figures(job: str, by_server: dict[str, _Rounds]) -> Iterator[Figure]:

@@ -8,15 +8,11 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE = _CORES[0]
@@ -68,11 +64,12 @@ def server(module: str, *arguments: str, core: int = SERVER_CORE) -> Iterator[Ch
         process.stdout.close()
 
 
-def run_pinned(core: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """The result of `function`, called in a fresh process on one core."""
+@contextmanager
+def pinned(core: int) -> Iterator[Executor]:
+    """One worker process on one core; what it runs must be importable."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn, initializer=pin, initargs=(core,)) as pool:
-        return pool.submit(function, *args, **kwargs).result()
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=pin, initargs=(core,)) as executor:
+        yield executor
 
 
 def pin(core: int) -> None:

@@ -61,6 +61,10 @@ class Inline:
                     task = update
                     for message in notices.new(task):
                         yield sse.event(message)
+            # The read that saw the end may have been too early for what was reported just before it.
+            task = await self._service.get(task.record.task_id, call.owner)
+            for message in notices.new(task):
+                yield sse.event(message)
             result = await self._finished(tool, task, call)
         except _ClientGone:
             return

@@ -145,7 +145,7 @@ def _allowed_code(code: object) -> int:
     """A workflow may not speak with the protocol's own reserved codes (R-13)."""
     if isinstance(code, bool) or not isinstance(code, int) or not -(2**31) <= code < 2**31:
         return INTERNAL_ERROR
-    reserved = -32099 <= code <= -32000 or code in (-32002, -32042, PARSE_ERROR)
+    reserved = -32099 <= code <= -32020 or code in (-32002, PARSE_ERROR)
     return INTERNAL_ERROR if reserved else code
 
 

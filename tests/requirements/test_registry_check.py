@@ -102,6 +102,12 @@ def test_files_of_a_directory_are_joined(tmp_path: Path) -> None:
     assert {name: rule.needs_test for name, rule in rules.items()} == {"X-01": True, "Y-01": False}
 
 
+def test_a_tested_requirement_may_say_what_is_still_to_come(tmp_path: Path) -> None:
+    rules = load(registry_file(tmp_path, entry("X-01", later="The other half.")))
+
+    assert rules["X-01"].later == "The other half."
+
+
 @pytest.mark.parametrize("files", [["X-01", "X-01"], ["X-01 X-01"]], ids=["two files", "one file"])
 def test_an_id_used_twice_is_refused(tmp_path: Path, files: list[str]) -> None:
     for number, names in enumerate(files):
@@ -188,6 +194,7 @@ def test_a_claim_tells_its_place(tmp_path: Path) -> None:
         '@pytest.mark.skip(reason="not yet")\n@pytest.mark.requirement("X-01")\ndef test_it(): ...',
         '@pytest.mark.requirement("X-01")\n@pytest.mark.xfail\ndef test_it(): ...',
         '@other.requirement("X-01")\ndef test_it(): ...',
+        '@pytest.fixtures.requirement("X-01")\ndef test_it(): ...',
         '# @pytest.mark.requirement("X-01")\ndef test_it(): ...',
     ],
 )

@@ -10,6 +10,8 @@ from adapter.tasks.model import Question, Task
 from tests.support.aws import counted_calls
 from tests.support.partition import EXPIRES, NOW, Partition, new_record
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def _task(store: DynamoTaskStore, task_id: str) -> Task:
     task = await store.read(task_id)

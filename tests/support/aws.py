@@ -6,7 +6,7 @@ import atexit
 import json
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -30,19 +30,24 @@ def local_engine() -> LocalAws:
 
 
 @asynccontextmanager
-async def aws_at(endpoint: str, patch: pytest.MonkeyPatch) -> AsyncIterator[Aws]:
-    """Clients on an endpoint; the SDK retries without a pause."""
-    environment = {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": REGION,
-    }
-    for name, value in environment.items():
-        patch.setenv(name, value)
-    patch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
-    async with open_aws() as aws:
+async def aws_at(endpoint: str) -> AsyncIterator[Aws]:
+    """Clients on an endpoint; the environment names it only while they are made."""
+    async with AsyncExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            point_at(endpoint, patch)
+            aws = await stack.enter_async_context(open_aws())
         yield aws
+
+
+def point_at(endpoint: str, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("AWS_ENDPOINT_URL", endpoint)
+    patch.setenv("AWS_ACCESS_KEY_ID", "test")
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    patch.setenv("AWS_DEFAULT_REGION", REGION)
+
+
+def retry_without_pauses(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
 
 
 @contextmanager

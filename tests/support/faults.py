@@ -51,7 +51,7 @@ def reply(**body: Any) -> Fault:
 
 
 class FaultyAws:
-    """A server on loopback. `script` gives an operation its next faults; without one, requests are forwarded."""
+    """A server on loopback. `script` gives an operation its next faults; other requests are forwarded."""
 
     def __init__(self, upstream: str | None = None) -> None:
         self._upstream = upstream
@@ -62,6 +62,10 @@ class FaultyAws:
 
     def script(self, operation: str, *faults: Fault) -> None:
         self._script[operation].extend(faults)
+
+    def reset(self) -> None:
+        self._script.clear()
+        self.requests.clear()
 
     @property
     def operations(self) -> list[str]:

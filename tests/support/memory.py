@@ -52,7 +52,9 @@ class MemoryStore:
         self.tasks[task_id] = replace(task, claimed_until=until)
         return True
 
-    async def note_refresh(self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int) -> None:
+    async def note_refresh(
+        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+    ) -> None:
         task = self.tasks.get(task_id)
         if task is not None and task.outcome is None:
             self.tasks[task_id] = replace(

@@ -96,7 +96,7 @@ def _check_notification(version: str, message: Message, request_method: str | No
         conform(v2025.TaskStatusNotification, message, "notification")
     else:
         conform(_row(SERVER_NOTIFICATIONS, version, message), message, "notification")
-    if method == "notifications/tasks" and "error" in message["params"]:
+    if "error" in message.get("params", {}):
         _check_code(version, message["params"]["error"]["code"])
 
 
@@ -150,14 +150,10 @@ def _check_result(version: str, message: Message, request_method: str | None, ma
         _check_modern_result(message["result"], request_method, may_be_task)
         if request_method == LISTEN:
             identity = message["result"]["_meta"][tasks.SUBSCRIPTION_ID]
-            assert _same_id(identity, message["id"]), "the result names another subscription (R-95)"
+            assert identity == message["id"], "the result names another subscription (R-95)"
     else:
         conform(v2025.JSONRPCResultResponse, message, "response")
         _check_legacy_result(version, message["result"], request_method, may_be_task)
-
-
-def _same_id(one: object, other: object) -> bool:
-    return one == other and type(one) is type(other)
 
 
 def _check_modern_result(result: Message, request_method: str | None, may_be_task: bool) -> None:
@@ -173,7 +169,7 @@ def _check_modern_result(result: Message, request_method: str | None, may_be_tas
     conform(model, result, "result")
     if kind == "input_required":
         assert result.keys() & {"inputRequests", "requestState"}, "neither questions nor state (R-81)"
-    if request_method == "tasks/get" and "error" in result:
+    if "error" in result:
         _check_code(MODERN_PROTOCOL_VERSIONS[-1], result["error"]["code"])
     conform(v2026.Implementation, result.get("_meta", {}).get(_SERVER_INFO), "serverInfo (R-10)")
 
@@ -202,7 +198,7 @@ def _row(table: Any, version: str, message: Message) -> type[BaseModel]:
     return model
 
 
-def _check_forms(message: object) -> None:
+def _check_forms(message: Message) -> None:
     """The models take any property schema in a form, the specification flat primitives and enums (R-88)."""
     for schema in _form_schemas(message):
         for name, field in schema["properties"].items():
@@ -214,10 +210,8 @@ def _check_forms(message: object) -> None:
                 ) from error
 
 
-def _form_schemas(message: object) -> Iterator[Message]:
-    if not isinstance(message, dict):
-        return
-    if message.get("method") == "elicitation/create" and "requestedSchema" in message.get("params", {}):
+def _form_schemas(message: Message) -> Iterator[Message]:
+    if "requestedSchema" in message.get("params", {}):
         yield message["params"]["requestedSchema"]
     for holder in (message.get("result"), message.get("params")):
         questions = holder.get("inputRequests", {}) if isinstance(holder, dict) else {}

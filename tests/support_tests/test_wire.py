@@ -142,6 +142,19 @@ def test_modern_results_pass(method: str, message: dict[str, Any]) -> None:
             "R-95",
         ),
         ("tasks/get", result(**TASK, resultType="task", _meta=SERVER), "R-04"),
+        (
+            "tasks/get",
+            result(
+                **{**TASK, "status": "failed"},
+                error=error(-32002)["error"],
+                resultType="complete",
+                _meta=SERVER,
+            ),
+            "R-13",
+        ),
+        ("tools/call", {**result(**CALLED), "id": None}, "id"),
+        ("tools/call", {**result(**CALLED), "more": 1}, "more is unknown"),
+        ("tools/call", {"jsonrpc": "2.0", "id": 7}, "result"),
         ("tasks/cancel", result(**TASK, resultType="complete", _meta=SERVER), "Extra inputs"),
         ("tasks/list", result(tasks=[], resultType="complete", _meta=SERVER), "no result for tasks/list"),
         (None, result(**CALLED), "no result for None"),
@@ -151,6 +164,11 @@ def test_defects_of_modern_results_are_seen(
     method: str | None, message: dict[str, Any], because: str
 ) -> None:
     refused(MODERN, message, method, because)
+
+
+@pytest.mark.parametrize("form", [CALLED, ASKED])
+def test_a_request_that_allows_no_handle_has_its_other_results(form: dict[str, Any]) -> None:
+    check_message(MODERN, result(**form), request_method="tools/call", tool_call_may_be_task=False)
 
 
 def test_a_handle_that_the_request_did_not_allow_is_seen() -> None:
@@ -234,6 +252,7 @@ def test_modern_notifications_pass(method: str, message: dict[str, Any]) -> None
         ("tools/call", {**notification("message", level="info", data=""), "error": {}}, "error is unknown"),
         ("subscriptions/listen", notification("tasks", **TASK), "_meta"),
         ("subscriptions/listen", notification("tasks", **TASK, _meta={}), "R-91"),
+        ("tools/call", notification("tasks", **TASK, _meta={}), "R-91"),
         (
             "subscriptions/listen",
             notification("tasks", **TASK, resultType="complete", _meta=SUBSCRIBED),
@@ -354,6 +373,9 @@ def test_legacy_messages_pass(version: str, method: str | None, message: dict[st
         (LEGACY, "tasks/get", result(**without(LEGACY_TASK, "ttl")), "ttl"),
         (LEGACY, "tasks/get", result(**{**LEGACY_TASK, "status": "done"}), "status"),
         (LEGACY, "tasks/result", result(content=CONTENT), "L-44"),
+        (LEGACY, "tools/call", {**result(content=CONTENT), "id": 1.5}, "id"),
+        (LEGACY, "tools/call", {**result(content=CONTENT), "more": 1}, "more is unknown"),
+        (LEGACY, "tasks/result", notification("tasks/status", **TASK), "ttl"),
         ("2025-06-18", "tools/call", result(task=LEGACY_TASK), "content"),
         ("2025-06-18", "tasks/get", result(**LEGACY_TASK), "no result for tasks/get"),
         ("2025-06-18", "tasks/result", notification("tasks/status", **LEGACY_TASK), "has no notifications"),

@@ -19,6 +19,13 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
     StatesErrorNameType,
 )
 from moto.stepfunctions.parser.asl.component.state import state
+from moto.stepfunctions.parser.asl.component.state.choice.comparison.comparison_operator_type import (
+    ComparisonOperatorType,
+)
+from moto.stepfunctions.parser.asl.component.state.choice.comparison.comparison_variable import (
+    ComparisonVariable,
+)
+from moto.stepfunctions.parser.asl.component.state.choice.comparison.variable import NoSuchVariable
 from moto.stepfunctions.parser.asl.component.state.choice.state_choice import StateChoice
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_aws_sdk as aws_sdk,
@@ -46,14 +53,26 @@ def choose(choice: StateChoice, env: Environment) -> None:
     except RuntimeError as error:
         if not str(error.args[0]).startswith("No branching option"):
             raise
-        raise _no_choice_matched(choice, env) from None
+        cause = f"Failed to transition out of the state '{choice.name}': no rule matched, there is no Default"
+        raise _failure(env, StatesErrorNameType.StatesNoChoiceMatched, cause) from None
 
 
-def _no_choice_matched(choice: StateChoice, env: Environment) -> FailureEventException:
-    kind = StatesErrorNameType.StatesNoChoiceMatched
-    cause = (
-        f"Failed to transition out of the state '{choice.name}': no choice rule matched and no Default is set"
-    )
+@replaces(ComparisonVariable, "_eval_body")
+def compare(comparison: ComparisonVariable, env: Environment) -> None:
+    """A rule about a member that is missing did not match; on AWS only IsPresent may ask for one."""
+    comparison.variable.eval(env)
+    function = comparison.comparison_function
+    if (
+        isinstance(env.stack[-1], NoSuchVariable)
+        and function.operator_type != ComparisonOperatorType.IsPresent
+    ):
+        path = comparison.variable.string_sampler.literal_value
+        cause = f"Invalid path '{path}': The choice state's condition path references an invalid value."
+        raise _failure(env, StatesErrorNameType.StatesRuntime, cause)
+    function.eval(env)
+
+
+def _failure(env: Environment, kind: StatesErrorNameType, cause: str) -> FailureEventException:
     failure = FailureEvent(
         env=env,
         error_name=StatesErrorName(typ=kind),

@@ -1,0 +1,61 @@
+"""Arguments of a tool from the command line: JSON, a file, or `key=value` pairs read by the tool's schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .exits import CommandError, ExitCode
+
+JsonObject = dict[str, Any]
+
+
+def tool_arguments(text: str | None, pairs: Sequence[str], schema: JsonObject) -> JsonObject:
+    """The arguments; a pair wins over the same member of the JSON. Raises CommandError."""
+    arguments = json_object(text, "--args") if text is not None else {}
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not key or not separator:
+            raise _wrong(f"-a {pair}: write it as key=value")
+        arguments[key] = _typed(value, known.get(key))
+    return arguments
+
+
+def json_object(text: str, option: str) -> JsonObject:
+    """The object of a JSON text or, after `@`, of a file. Raises CommandError."""
+    if text.startswith("@"):
+        text = _read(Path(text[1:]), option)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _wrong(f"{option}: not valid JSON at column {error.colno}: {error.msg}") from None
+    if not isinstance(value, dict):
+        raise _wrong(f"{option}: must be a JSON object, such as '{{\"name\": \"value\"}}'")
+    return value
+
+
+def _read(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise _wrong(f"{option}: {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _wrong(f"{option}: {path} is not UTF-8 text") from None
+
+
+def _typed(text: str, schema: object) -> Any:
+    """Text stays text where the schema wants a string; elsewhere what is JSON becomes its value."""
+    if isinstance(schema, dict) and schema.get("type") == "string":
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _wrong(message: str) -> CommandError:
+    return CommandError(message, ExitCode.USAGE)

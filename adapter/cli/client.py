@@ -1,0 +1,232 @@
+"""A client of protocol 2026-07-28 with the tasks extension, over aiohttp."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from adapter import __version__
+from adapter.mcp.meta import CAPABILITIES_KEY, PREFIX, TASKS_EXTENSION, VERSION_KEY
+from adapter.mcp.modern import VERSION
+from adapter.tools.schema import header_parameters
+
+from .exits import CommandError, ExitCode
+
+JsonObject = dict[str, Any]
+Notify = Callable[[JsonObject], None]
+
+TASKS: JsonObject = {"extensions": {TASKS_EXTENSION: {}}}
+FORMS: JsonObject = {"elicitation": {"form": {}, "url": {}}}
+
+_CLIENT_INFO = {"name": "adapter-call", "version": __version__}
+_CONNECT_SECONDS = 5.0
+_SILENCE_SECONDS = 60.0
+"""Longer than the pause between two keep-alive comments of an open stream."""
+_PASSING_STATUS = (429, 502, 503, 504)
+_INTERNAL_ERROR = -32603
+_MAX_PAGES = 100
+
+
+class ServerUnreachable(CommandError):
+    """No usable reply came. `passing`: the same request may succeed later."""
+
+    def __init__(self, message: str, *, passing: bool = True) -> None:
+        super().__init__(message, ExitCode.UNREACHABLE)
+        self.passing = passing
+
+
+class RequestRefused(CommandError):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(f"the server refused the request: {message} ({code})", ExitCode.UNREACHABLE)
+        self.rpc_code = code
+        self.rpc_message = message
+        self.data = data
+
+    @property
+    def passing(self) -> bool:
+        return self.rpc_code == _INTERNAL_ERROR
+
+
+class McpClient:
+    """Requests to one endpoint. `capabilities` are declared in each."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, capabilities: JsonObject) -> None:
+        self._session = session
+        self._url = url
+        self._capabilities = capabilities
+        self._ids = count(1)
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        on_notification: Notify | None = None,
+    ) -> JsonObject:
+        """The result. With `on_notification`, progress is asked for. Raises ServerUnreachable, RequestRefused."""
+        meta = {"progressToken": "call"} if on_notification is not None else {}
+        async with aclosing(self._exchange(method, params, meta, name, headers)) as messages:
+            async for message in messages:
+                if "method" not in message:
+                    return _result(message)
+                if on_notification is not None:
+                    on_notification(message)
+        raise ServerUnreachable(f"{self._url} closed the connection without a reply")
+
+    async def tools(self) -> list[JsonObject]:
+        """All pages of the tool list."""
+        tools: list[JsonObject] = []
+        params: JsonObject = {}
+        for _ in range(_MAX_PAGES):
+            page = await self.request("tools/list", params)
+            tools += page["tools"]
+            if "nextCursor" not in page:
+                break
+            params = {"cursor": page["nextCursor"]}
+        return tools
+
+    async def call_tool(
+        self, tool: JsonObject, params: JsonObject, *, on_notification: Notify | None = None
+    ) -> JsonObject:
+        """`tools/call` of a listed tool; `params` hold its arguments, answers and state."""
+        headers = _mirrored(tool, params.get("arguments", {}))
+        params = {"name": tool["name"], **params}
+        return await self.request(
+            "tools/call", params, name=tool["name"], headers=headers, on_notification=on_notification
+        )
+
+    async def on_task(self, method: str, task_id: str, **params: Any) -> JsonObject:
+        """`tasks/get`, `tasks/update` or `tasks/cancel`."""
+        return await self.request(method, {"taskId": task_id, **params}, name=task_id)
+
+    async def listen(self, task_ids: list[str]) -> AsyncIterator[JsonObject]:
+        """Every message of one subscription, the closing result included."""
+        params = {"notifications": {"taskIds": task_ids}}
+        async with aclosing(self._exchange("subscriptions/listen", params, {}, None, None)) as messages:
+            async for message in messages:
+                yield message
+
+    async def _exchange(
+        self,
+        method: str,
+        params: JsonObject,
+        meta: JsonObject,
+        name: str | None,
+        headers: Mapping[str, str] | None,
+    ) -> AsyncGenerator[JsonObject, None]:
+        envelope = {
+            VERSION_KEY: VERSION,
+            CAPABILITIES_KEY: self._capabilities,
+            PREFIX + "clientInfo": _CLIENT_INFO,
+        }
+        message = {
+            "jsonrpc": "2.0",
+            "id": next(self._ids),
+            "method": method,
+            "params": {**params, "_meta": {**meta, **envelope}},
+        }
+        standard = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": VERSION,
+            "Mcp-Method": method,
+            **({"Mcp-Name": _header_value(name)} if name is not None else {}),
+        }
+        try:
+            async with self._session.post(
+                self._url, data=orjson.dumps(message), headers={**standard, **(headers or {})}
+            ) as response:
+                async for reply in _replies(response):
+                    yield reply
+        except (aiohttp.ClientError, OSError) as error:
+            reason = str(error) or "no answer in time"
+            raise ServerUnreachable(f"cannot reach {self._url}: {reason}") from None
+
+
+@asynccontextmanager
+async def connected(url: str, capabilities: JsonObject) -> AsyncIterator[McpClient]:
+    """A client of the endpoint at `url`. Each request has its own connection: answers may take days."""
+    local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
+    connector = aiohttp.TCPConnector(force_close=True)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=not local) as session:
+        yield McpClient(session, url, capabilities)
+
+
+async def _replies(response: aiohttp.ClientResponse) -> AsyncIterator[JsonObject]:
+    if response.content_type == "text/event-stream":
+        async for data in _events(response.content):
+            yield _parsed(data, response.status)
+    else:
+        yield _parsed(await response.read(), response.status)
+
+
+async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """The data of each server-sent event; lines may be longer than aiohttp's own reader allows."""
+    rest = b""
+    data: list[bytes] = []
+    async for chunk in stream.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in (line.removesuffix(b"\r") for line in lines):
+            if line.startswith(b"data:"):
+                data.append(line.removeprefix(b"data:").removeprefix(b" "))
+            elif not line and data:
+                yield b"\n".join(data)
+                data = []
+
+
+def _parsed(body: bytes, status: int) -> JsonObject:
+    try:
+        message = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        message = None
+    if isinstance(message, dict) and message.keys() & {"result", "error", "method"}:
+        return message
+    raise ServerUnreachable(
+        f"the server answered HTTP {status} without an MCP message", passing=status in _PASSING_STATUS
+    )
+
+
+def _result(message: JsonObject) -> JsonObject:
+    if "error" in message:
+        error = message["error"]
+        raise RequestRefused(error.get("code", 0), error.get("message", ""), error.get("data"))
+    result: JsonObject = message["result"]
+    return result
+
+
+def _mirrored(tool: JsonObject, arguments: JsonObject) -> dict[str, str]:
+    """The `Mcp-Param-*` headers that the tool's schema asks for (R-71)."""
+    try:
+        parameters = header_parameters(tool["inputSchema"])
+    except ValueError as error:
+        raise CommandError(f"tool {tool['name']!r} cannot be called: {error}", ExitCode.UNREACHABLE) from None
+    headers = {}
+    for parameter in parameters:
+        value: Any = arguments
+        for step in parameter.path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is not None:
+            headers[parameter.name] = _header_value(_spelt(value))
+    return headers
+
+
+def _spelt(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _header_value(text: str) -> str:
+    """As it is, or base64 in the sentinel where a header could not carry it (R-38)."""
+    safe = text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?base64?")
+    return text if safe else f"=?base64?{b64encode(text.encode()).decode()}?="

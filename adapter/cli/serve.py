@@ -1,0 +1,65 @@
+"""`adapter serve`: the server over real AWS."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from adapter.errors import ConfigurationError
+from adapter.main import check_catalog, open_adapter
+from adapter.settings import Settings
+from adapter.tools.catalog import Catalog
+from adapter.tools.file import load_catalog
+
+from . import server
+from .configuration import load_settings
+
+logger = logging.getLogger("adapter.serve")
+
+_MAKE_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))'"
+
+
+def run(tools: Path | None, host: str, port: int) -> None:
+    """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError."""
+    with server.asked_to_end():
+        server.log_to_stderr(logging.INFO)
+        settings = reachable_settings(load_settings(Settings, tools), host)
+        catalog = load_catalog(settings.tools)
+        check_catalog(catalog, settings)
+        with server.listen(host, port) as listener:
+            server.run(_serve(settings, catalog, listener))
+
+
+async def _serve(settings: Settings, catalog: Catalog, listener: socket.socket) -> None:
+    def ready() -> None:
+        logger.info("serving %d tools at %s", len(catalog), server.url_of(listener, settings.path))
+
+    async with open_adapter(settings, catalog) as parts:
+        await server.serve(parts, settings, listener, origins=settings.allowed_origins, on_ready=ready)
+    logger.info("ended")
+
+
+def reachable_settings(settings: Settings, host: str) -> Settings:
+    """What the address demands: signing keys beyond loopback, and any host name unless some are listed (D13).
+
+    Raises ConfigurationError.
+    """
+    if server.is_loopback(host):
+        return settings if settings.signing_keys else _with_a_key_of_its_own(settings)
+    if not settings.signing_keys:
+        raise ConfigurationError(
+            f"serving on {host} needs ADAPTER_SIGNING_KEYS, the same on every instance; make one: {_MAKE_KEY}"
+        )
+    if "allowed_hosts" in settings.model_fields_set:
+        return settings
+    logger.info("ADAPTER_ALLOWED_HOSTS is not set: every Host header is served, as behind a gateway")
+    return settings.model_copy(update={"allowed_hosts": ("*",)})
+
+
+def _with_a_key_of_its_own(settings: Settings) -> Settings:
+    logger.info("ADAPTER_SIGNING_KEYS is not set: confirmations under way end with this process")
+    return settings.model_copy(update={"signing_keys": (SecretStr(secrets.token_urlsafe(32)),)})

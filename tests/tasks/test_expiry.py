@@ -1,0 +1,93 @@
+"""What happens to work that still runs when its task expires (D6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapter.errors import EngineUnavailable, ExecutionUnknown
+from adapter.tasks.model import Ending
+from tests.tasks.world import HOUR_MS, World, store_down
+
+
+async def test_work_is_left_alone_by_default(world: World) -> None:
+    task = await world.create(ttl_ms=HOUR_MS)
+    world.clock.advance(3600)
+
+    assert await world.calls(lambda: world.absent(task)) == ["store.read"]
+
+
+async def test_work_is_stopped_where_the_tool_says_so(world: World) -> None:
+    task = await world.create(ttl_ms=HOUR_MS, on_expire="stop")
+    world.clock.advance(3600)
+
+    await world.absent(task)
+
+    outcome = world.jobs.executions[task.record.execution].outcome
+    assert outcome is not None
+    assert (outcome.ending, outcome.error) == (Ending.ABORTED, "McpTaskExpired")
+
+
+async def test_an_expired_task_is_stopped_once_per_lease_however_often_it_is_read(world: World) -> None:
+    task = await world.create(ttl_ms=HOUR_MS, on_expire="stop")
+    world.clock.advance(3600)
+    for _ in range(20):
+        await world.absent(task)
+    assert len(world.jobs.stopped) == 1
+
+    world.clock.advance(10)
+    await world.absent(task)
+    await world.absent(task)
+
+    assert len(world.jobs.stopped) == 2
+
+
+async def test_somebody_else_cannot_stop_an_expired_task(world: World) -> None:
+    task = await world.create(ttl_ms=HOUR_MS, on_expire="stop")
+    world.clock.advance(3600)
+
+    await world.absent(task, owner="mallory")
+
+    assert world.jobs.stopped == []
+
+
+async def test_work_that_ended_is_not_stopped(world: World) -> None:
+    task = await world.create(ttl_ms=HOUR_MS, on_expire="stop")
+    world.end(task)
+    world.clock.advance(5)
+    await world.get(task)
+    world.clock.advance(3600)
+
+    await world.absent(task)
+
+    assert world.jobs.stopped == []
+
+
+@pytest.mark.parametrize("problem", [ExecutionUnknown(), EngineUnavailable()], ids=["unknown", "unreachable"])
+async def test_an_expired_task_that_cannot_be_stopped_is_not_found_all_the_same(
+    world: World, problem: Exception
+) -> None:
+    task = await world.create(ttl_ms=HOUR_MS, on_expire="stop")
+    world.clock.advance(3600)
+    world.engine.fail("stop", problem)
+
+    assert await world.absent(task) == await world.absent("mcp-nothing")
+
+
+async def test_an_expired_task_that_cannot_be_claimed_is_not_found_all_the_same(world: World) -> None:
+    task = await world.create(ttl_ms=HOUR_MS, on_expire="stop")
+    world.clock.advance(3600)
+    world.store.fail("claim_refresh", store_down())
+
+    assert await world.absent(task) == await world.absent("mcp-nothing")
+
+
+@pytest.mark.parametrize("request_name", ["answer", "cancel"])
+async def test_answers_and_cancels_of_an_expired_task_are_not_found(world: World, request_name: str) -> None:
+    task = await world.create(ttl_ms=HOUR_MS)
+    question = world.ask(task)
+    world.clock.advance(3600)
+
+    with pytest.raises(Exception, match="Task not found"):
+        await (world.cancel(task) if request_name == "cancel" else world.answer(task, {question.key: {}}))
+
+    assert world.jobs.stopped == world.jobs.answers == []
