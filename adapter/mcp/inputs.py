@@ -187,7 +187,9 @@ def _url_problem(url: str) -> str | None:
         return "url is not a valid URL"
     if parts.username or parts.password:
         return "url must not carry credentials"
-    local = parts.scheme == "http" and parts.hostname is not None and parts.netloc.rpartition(":")[0] in _LOCAL
+    local = (
+        parts.scheme == "http" and parts.hostname is not None and parts.netloc.rpartition(":")[0] in _LOCAL
+    )
     if not local and (parts.scheme != "https" or not parts.hostname):
         return "url must be an https URL"
     return None

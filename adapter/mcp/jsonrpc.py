@@ -24,9 +24,7 @@ RequestId = str | int
 class RpcError(Exception):
     """Ends a request with a JSON-RPC error. `status` is the HTTP status of the reply."""
 
-    def __init__(
-        self, code: int, message: str, *, data: JsonObject | None = None, status: int = 200
-    ) -> None:
+    def __init__(self, code: int, message: str, *, data: JsonObject | None = None, status: int = 200) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -83,13 +81,13 @@ def result(identifier: RequestId, value: JsonObject) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": identifier, "result": value})
 
 
-def error(identifier: RequestId | None, problem: RpcError) -> bytes:
-    """An error message; without an id the member is left out (R-03)."""
+def error(identifier: RequestId | None, problem: RpcError, *, null_id: bool = False) -> bytes:
+    """An error message; without an id the member is left out (R-03), or null where `null_id` (L-22)."""
     body: dict[str, Any] = {"code": problem.code, "message": problem.message}
     if problem.data is not None:
         body["data"] = problem.data
     head: dict[str, Any] = {"jsonrpc": "2.0"}
-    if identifier is not None:
+    if identifier is not None or null_id:
         head["id"] = identifier
     return orjson.dumps({**head, "error": body})
 

@@ -6,22 +6,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from adapter.errors import StoreUnavailable, TaskNotFound
-from adapter.tasks.clock import Clock, system_clock
-from adapter.tasks.service import TaskService
-from adapter.tasks.watcher import Watcher
 
-from . import headers, jsonrpc
+from . import headers, jsonrpc, sse
 from .call import Call
 from .exchange import Reply, Request
-from .inline import Inline
 from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
 from .listen import Listen
 from .meta import TASKS_EXTENSION, complete, read_meta
-from .rounds import Rounds
-from .signing import Signer
 from .task_methods import TaskMethods
-from .task_shapes import TaskShapes
-from .tool_methods import Exposed, ToolMethods
+from .tool_methods import ToolMethods
 
 VERSION = "2026-07-28"
 
@@ -41,21 +34,16 @@ class Modern:
 
     def __init__(
         self,
-        exposed: Exposed,
-        service: TaskService,
-        watcher: Watcher,
-        signer: Signer,
+        tools: ToolMethods,
+        tasks: TaskMethods,
+        listen: Listen,
         *,
-        supported: tuple[str, ...] = (VERSION,),
-        inline_limit: float = 25.0,
-        clock: Clock = system_clock,
+        supported: tuple[str, ...],
+        list_ttl_ms: int,
     ) -> None:
-        shapes = TaskShapes(clock)
-        inline = Inline(service, watcher, inline_limit)
-        tools = ToolMethods(exposed, service, shapes, Rounds(signer, clock), inline, signer)
-        tasks = TaskMethods(service, shapes)
-        self._exposed = exposed
         self.supported = supported
+        """Every version that is served, newest first (R-26)."""
+        self._list_ttl_ms = list_ttl_ms
         self._handlers: dict[str, Handler] = {
             "server/discover": self._discover,
             "tools/list": tools.list,
@@ -63,7 +51,7 @@ class Modern:
             "tasks/get": tasks.get,
             "tasks/update": tasks.update,
             "tasks/cancel": tasks.cancel,
-            "subscriptions/listen": Listen(watcher, shapes).listen,
+            "subscriptions/listen": listen.listen,
         }
 
     async def handle(self, request: Request, message: Message) -> Reply:
@@ -78,8 +66,7 @@ class Modern:
             raise RpcError(INTERNAL_ERROR, "The server is busy; try again") from None
         if isinstance(result, Reply):
             return result
-        body = jsonrpc.result(message.id, complete(result))
-        return Reply(200, {"content-type": "application/json"}, body)
+        return sse.json(jsonrpc.result(message.id, complete(result)))
 
     def unsupported(self, requested: str) -> RpcError:
         """The error for a version that is not served (R-20, R-27)."""
@@ -91,7 +78,7 @@ class Modern:
         meta = read_meta(message.params)
         if request.headers is not None:
             headers.check_version(request.headers, meta.version)
-        if meta.version not in self.supported:
+        if meta.version != VERSION:
             raise self.unsupported(meta.version)
         if request.headers is not None:
             headers.check_method(request.headers, message.method)
@@ -109,6 +96,6 @@ class Modern:
         return {
             "supportedVersions": list(self.supported),
             "capabilities": {"tools": {}, "extensions": {TASKS_EXTENSION: {}}},
-            "ttlMs": self._exposed.list_ttl_ms,
+            "ttlMs": self._list_ttl_ms,
             "cacheScope": "public",
         }

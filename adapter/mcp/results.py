@@ -67,6 +67,32 @@ def error_result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
+def cut(result: dict[str, Any], task_id: str, limit: int, *, more: bool, start: int = 0) -> dict[str, Any]:
+    """The result with at most `limit` characters of text, and a note of how to get the rest (D11).
+
+    `start`: how many characters have been shown before. `more`: there is a companion tool that shows the rest.
+    """
+    content, left = [], limit
+    for block in result["content"]:
+        if block.get("type") != "text":
+            content.append(block)
+            continue
+        text = block["text"]
+        if len(text) > left:
+            content.append({**block, "text": text[:left] + _cut_note(task_id, start + limit, more)})
+            return {**result, "content": content}
+        left -= len(text)
+        content.append(block)
+    return result
+
+
+def _cut_note(task_id: str, shown: int, more: bool) -> str:
+    note = f"\n\n[Cut after {shown} characters."
+    if more:
+        note += f' For more, call task_result with {{"task_id": "{task_id}", "offset": {shown}}}.'
+    return note + "]"
+
+
 def _error_result(text: str) -> Rendered:
     return Rendered(result=error_result(text), message=_shortened(text))
 
@@ -94,7 +120,9 @@ def _succeeded(outcome: Outcome, settings_text: str) -> Rendered:
 
 def _ready_made(value: Any, settings: _Settings) -> Rendered:
     if not _is_tool_result(value):
-        return _error_result("The workflow's output is not a tool result, as this tool's `result` setting says")
+        return _error_result(
+            "The workflow's output is not a tool result, as this tool's `result` setting says"
+        )
     result = {key: value[key] for key in ("content", "structuredContent", "isError") if key in value}
     result["content"] = result["content"] or [{"type": "text", "text": _NO_OUTPUT}]
     meta = {k: v for k, v in value.get("_meta", {}).items() if not k.startswith(PREFIX)}
@@ -104,7 +132,9 @@ def _ready_made(value: Any, settings: _Settings) -> Rendered:
         return Rendered(result=result, message=_shortened(_first_text(result["content"])))
     if settings.output_schema is not None:
         if "structuredContent" not in result:
-            return _error_result("The workflow's result has no structuredContent, which this tool's outputSchema needs")
+            return _error_result(
+                "The workflow's result has no structuredContent, which this tool's outputSchema needs"
+            )
         problem = settings.output_schema.violation(result["structuredContent"])
         if problem is not None:
             return _mismatch(problem)

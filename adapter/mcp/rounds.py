@@ -18,7 +18,6 @@ from adapter.tasks.clock import Clock
 from adapter.tools.before_start import InputRequestConfig, Round
 from adapter.tools.tool import Tool
 
-from .call import Call
 from .inputs import answer_problem
 from .jsonrpc import JsonObject, RpcError, invalid_params
 from .meta import can_take, missing_capability, required_capability
@@ -51,6 +50,19 @@ class Go:
     nonce: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A call as far as rounds care: what was said in it, and who can be asked what."""
+
+    tool: Tool
+    arguments: JsonObject
+    owner: str
+    capabilities: JsonObject
+    responses: Mapping[str, Any] = field(default_factory=dict)
+    state: object = None
+    """The echoed requestState, unchecked."""
+
+
 @dataclass(slots=True)
 class _Progress:
     answers: dict[str, Any] = field(default_factory=dict)
@@ -64,31 +76,29 @@ class Rounds:
         self._signer = signer
         self._clock = clock
 
-    def decide(self, tool: Tool, arguments: JsonObject, call: Call) -> Ask | Declined | Go:
+    def decide(self, said: Said) -> Ask | Declined | Go:
         """Raises RpcError: -32021 for a capability that is needed, -32602 for a bad state or answer."""
-        _check_capabilities(tool, arguments, call.meta.capabilities)
-        responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
-        progress = self._restore(tool, arguments, call)
+        tool, arguments, capabilities = said.tool, said.arguments, said.capabilities
+        _check_capabilities(tool, arguments, capabilities)
+        progress = self._restore(said)
         for round_ in tool.before_start:
-            asked = dict(_applicable(round_, arguments, call.meta.capabilities))
-            refusal = _take_answers(asked, responses, progress.answers)
+            asked = dict(_applicable(round_, arguments, capabilities))
+            refusal = _take_answers(asked, said.responses, progress.answers)
             if refusal is not None:
                 return Declined(refusal)
             open_requests = {key: r for key, r in asked.items() if key not in progress.answers}
             if open_requests:
-                return Ask(self._ask(open_requests, tool, arguments, call, progress))
+                return Ask(self._ask(open_requests, said, progress))
         return _merged(tool, arguments, progress)
 
     def _ask(
         self,
         requests: Mapping[str, InputRequestConfig],
-        tool: Tool,
-        arguments: JsonObject,
-        call: Call,
+        said: Said,
         progress: _Progress,
     ) -> dict[str, Any]:
         state = {
-            "call": _digest(tool, arguments, call),
+            "call": _digest(said),
             "answers": progress.answers,
             "nonce": progress.nonce or secrets.token_urlsafe(16),
             "expires": self._clock() // 1000 + STATE_SECONDS,
@@ -99,8 +109,8 @@ class Rounds:
             "requestState": self._signer.sign(_PURPOSE, state),
         }
 
-    def _restore(self, tool: Tool, arguments: JsonObject, call: Call) -> _Progress:
-        text = call.params.get("requestState")
+    def _restore(self, said: Said) -> _Progress:
+        text = said.state
         if text is None:
             return _Progress()
         if not isinstance(text, str):
@@ -111,7 +121,7 @@ class Rounds:
             raise _bad_state("is not one that this server issued") from None
         if state["expires"] * 1000 < self._clock():
             raise _bad_state("has expired; call the tool again without it")
-        if state["call"] != _digest(tool, arguments, call):
+        if state["call"] != _digest(said):
             raise _bad_state("belongs to another call: repeat the same tool and arguments")
         return _Progress(state["answers"], state["nonce"])
 
@@ -120,9 +130,9 @@ def _bad_state(problem: str) -> RpcError:
     return invalid_params(f"params.requestState {problem}")
 
 
-def _digest(tool: Tool, arguments: JsonObject, call: Call) -> str:
+def _digest(said: Said) -> str:
     """What a state is bound to. Hashed: the owner may be an account id, which no client may read."""
-    bound = orjson.dumps([tool.name, call.owner, arguments], option=orjson.OPT_SORT_KEYS)
+    bound = orjson.dumps([said.tool.name, said.owner, said.arguments], option=orjson.OPT_SORT_KEYS)
     return sha256(bound).hexdigest()
 
 
@@ -143,7 +153,9 @@ def _check_capabilities(tool: Tool, arguments: JsonObject, capabilities: JsonObj
                 needed = required_capability(request.method, request.params)
                 if needed == {"elicitation": {"form": {}}}:
                     needed = {"elicitation": {}}
-                raise missing_capability(needed, f"Tool {tool.name!r} asks for {key!r} first: {request.method}")
+                raise missing_capability(
+                    needed, f"Tool {tool.name!r} asks for {key!r} first: {request.method}"
+                )
 
 
 def _take_answers(

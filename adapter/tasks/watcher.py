@@ -169,7 +169,7 @@ class Watcher:
             task = None
         except StoreUnavailable:
             task = watched.seen
-        except Exception:  # noqa: BLE001 - a defect in one read must not leave its followers waiting for ever
+        except Exception:
             logger.exception("task %s: cannot be read", key[0])
             task = None
         finally:

@@ -15,7 +15,9 @@ def parse_duration(value: object) -> float:
     """Seconds of `90s`, `15m`, `24h`, `7d`, `250ms`. Raises ValueError for anything else."""
     match = _FORM.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"{value!r} is not a duration: write a number and a unit, such as 90s, 15m, 24h or 7d")
+        raise ValueError(
+            f"{value!r} is not a duration: write a number and a unit, such as 90s, 15m, 24h or 7d"
+        )
     return float(match[1]) * _UNITS[match[2]]
 
 

@@ -17,7 +17,9 @@ _MAX_DEPTH = 64
 
 
 def _no_network(uri: str) -> Any:
-    raise ValueError(f"schema reference {uri} is not in the schema itself; network references are not fetched")
+    raise ValueError(
+        f"schema reference {uri} is not in the schema itself; network references are not fetched"
+    )
 
 
 class Schema:
@@ -88,7 +90,9 @@ def header_parameters(schema: JsonObject) -> tuple[HeaderParameter, ...]:
             continue
         suffix = node["x-mcp-header"]
         if id(node) not in allowed:
-            raise ValueError(f"x-mcp-header {suffix!r} must sit on a property reached through `properties` only")
+            raise ValueError(
+                f"x-mcp-header {suffix!r} must sit on a property reached through `properties` only"
+            )
         path, _ = allowed[id(node)]
         parameter = _header_parameter(suffix, path, node)
         if parameter.name in found:

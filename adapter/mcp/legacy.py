@@ -1,0 +1,191 @@
+"""The protocols before 2026-07-28: 2025-11-25 with its experimental tasks, 2025-06-18, 2025-03-26."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from adapter.errors import StoreUnavailable, TaskNotFound
+
+from . import jsonrpc, sse
+from .exchange import ANONYMOUS, Reply, Request
+from .headers import VERSION as VERSION_HEADER
+from .headers import header
+from .inflight import Inflight
+from .jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, RpcError, invalid_params
+from .legacy_call import LegacyCall
+from .legacy_shapes import V_2025_03_26, V_2025_11_25, VERSIONS
+from .legacy_tasks import LegacyTasks
+from .legacy_tools import LegacyTools
+from .meta import LOG_LEVELS, SERVER_INFO, SERVER_INFO_KEY
+from .offers import Offers
+from .session import Session, Sessions, UnknownSession
+
+SESSION_HEADER = "mcp-session-id"
+RESUME_HEADER = "last-event-id"
+
+Handler = Callable[[LegacyCall], Awaitable[dict[str, Any] | Reply]]
+
+
+class Legacy:
+    """Serves one message of these protocols. `by_session`: a session owns its tasks where nobody is known (D12)."""
+
+    def __init__(
+        self, tools: LegacyTools, tasks: LegacyTasks, offers: Offers, sessions: Sessions, *, by_session: bool
+    ) -> None:
+        self._offers = offers
+        self._tasks = tasks
+        self._sessions = sessions
+        self._by_session = by_session
+        self._inflight = Inflight()
+        self._handlers: dict[str, Handler] = {
+            "ping": _empty,
+            "logging/setLevel": _set_level,
+            "tools/list": tools.list,
+            "tools/call": tools.call,
+        }
+        self._task_handlers: dict[str, Handler] = {
+            "tasks/get": tasks.get,
+            "tasks/result": tasks.result,
+            "tasks/cancel": tasks.cancel,
+            "tasks/list": tasks.list,
+        }
+
+    def version_of(self, request: Request) -> str:
+        """The version that a request is in, apart from `initialize`. Raises RpcError (400, or 404 for a session)."""
+        return self._session(request).version
+
+    async def handle(self, request: Request, message: Message) -> Reply:
+        """Raises RpcError."""
+        assert message.id is not None
+        if message.method == "initialize":
+            return self._initialize(request, message)
+        session = self._session(request)
+        self._take_ownership(request, session)
+        handler = self._handlers.get(message.method)
+        if handler is None and session.version == V_2025_11_25:
+            handler = self._task_handlers.get(message.method)
+        if handler is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {message.method!r}")
+        return await self._answer(handler, request, message, session)
+
+    async def _answer(self, handler: Handler, request: Request, message: Message, session: Session) -> Reply:
+        assert message.id is not None
+        if request.headers is None:
+            return await self._result(handler, request, message, session, request.disconnected)
+        with self._inflight.track(session.nonce, message.id) as cancelled:
+
+            async def until_cancelled() -> None:
+                await cancelled.wait()
+
+            return await self._result(handler, request, message, session, until_cancelled)
+
+    async def _result(
+        self,
+        handler: Handler,
+        request: Request,
+        message: Message,
+        session: Session,
+        cancelled: Callable[[], Awaitable[None]],
+    ) -> Reply:
+        assert message.id is not None
+        call = LegacyCall(request, message.id, message.params or {}, session, cancelled)
+        try:
+            result = await handler(call)
+        except TaskNotFound as problem:
+            raise invalid_params(str(problem)) from None
+        except StoreUnavailable:
+            raise RpcError(INTERNAL_ERROR, "The server is busy; try again") from None
+        if isinstance(result, Reply):
+            return result
+        return sse.json(jsonrpc.result(message.id, result))
+
+    async def notified(self, request: Request, message: Message) -> None:
+        """A notification: only a cancellation means anything here (L-60)."""
+        if message.method == "notifications/cancelled":
+            nonce = self._session(request).nonce
+            self._inflight.cancel(nonce, (message.params or {}).get("requestId"))
+
+    async def answered(self, request: Request, response: dict[str, Any]) -> None:
+        """A response to one of our requests (L-10). What is not is ignored."""
+        session = self._session(request)
+        self._take_ownership(request, session)
+        await self._offers.take(response, request.caller)
+
+    async def resume(self, request: Request) -> Reply | None:
+        """A GET that comes back for the rest of a `tasks/result`. None where it has no event id of ours."""
+        assert request.headers is not None
+        event_id = header(request.headers, RESUME_HEADER)
+        if event_id is None:
+            return None
+        session = self._session(request)
+        self._take_ownership(request, session)
+        return await self._tasks.resume(request, event_id, session)
+
+    def _initialize(self, request: Request, message: Message) -> Reply:
+        params = message.params or {}
+        asked = params.get("protocolVersion")
+        if not isinstance(asked, str):
+            raise invalid_params("params.protocolVersion is required and must be a string")
+        capabilities = params.get("capabilities")
+        if not isinstance(capabilities, dict):
+            capabilities = {}
+        version = asked if asked in VERSIONS else VERSIONS[0]
+        identifier = self._sessions.issue(version, capabilities, request.caller)
+        result: dict[str, Any] = {
+            "protocolVersion": version,
+            "capabilities": self._capabilities(version, request.caller),
+            "serverInfo": SERVER_INFO[SERVER_INFO_KEY],
+        }
+        assert message.id is not None
+        headers = {"content-type": "application/json", SESSION_HEADER: identifier}
+        return Reply(200, headers, jsonrpc.result(message.id, result))
+
+    def _capabilities(self, version: str, owner: str) -> dict[str, Any]:
+        capabilities: dict[str, Any] = {"tools": {}, "logging": {}}
+        if version == V_2025_11_25:
+            tasks: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+            if owner != ANONYMOUS or self._by_session:
+                tasks["list"] = {}
+            capabilities["tasks"] = tasks
+        return capabilities
+
+    def _session(self, request: Request) -> Session:
+        """What the client settled with `initialize`, or what its headers say (L-12, L-15)."""
+        if request.headers is None:
+            said, version = request.connection, None
+        else:
+            said = header(request.headers, SESSION_HEADER)
+            version = header(request.headers, VERSION_HEADER)
+        if version is not None and version not in VERSIONS:
+            text = f"Protocol version {version!r} is not supported; supported: {', '.join(VERSIONS)}"
+            raise RpcError(INVALID_REQUEST, text, status=400)
+        try:
+            session = self._sessions.read(said, request.caller)
+        except UnknownSession:
+            text = "This session is not known here or has expired: initialize again"
+            raise RpcError(INVALID_REQUEST, text, status=404) from None
+        if session is None:
+            return Session(version or V_2025_03_26)
+        return session if version is None else Session(version, session.capabilities, session.nonce)
+
+    def _take_ownership(self, request: Request, session: Session) -> None:
+        if self._by_session and request.caller == ANONYMOUS and session.nonce is not None:
+            request.caller = f"session:{session.nonce}"
+
+
+async def _empty(_call: LegacyCall) -> dict[str, Any]:
+    return {}
+
+
+async def _set_level(call: LegacyCall) -> dict[str, Any]:
+    if call.text("level") not in LOG_LEVELS:
+        raise invalid_params(f"params.level must be one of {', '.join(LOG_LEVELS)}")
+    return {}
+
+
+def batch(replies: list[bytes]) -> bytes:
+    """The replies to a batch (2025-03-26 only)."""
+    return orjson.dumps([orjson.Fragment(reply) for reply in replies])

@@ -1,0 +1,114 @@
+"""Questions sent to legacy clients as requests, and the answers that come back as separate messages (D10).
+
+A request's id says, signed, what it asks: the answer carries nothing else, and any process may receive it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from adapter.errors import InvalidAnswer, TaskNotFound
+from adapter.tasks.clock import Clock
+from adapter.tasks.model import Task
+from adapter.tasks.service import TaskService
+
+from .jsonrpc import JsonObject
+from .legacy_shapes import V_2025_06_18, related
+from .meta import can_take
+from .session import Session
+from .signing import BadSignature, Signer
+from .task_shapes import input_request
+
+ASK_SECONDS = 3600
+_TASK = "task-question"
+_BEFORE = "question-before-start"
+
+
+class Offers:
+    """Makes requests from questions, and takes the answers."""
+
+    def __init__(self, service: TaskService, signer: Signer, clock: Clock) -> None:
+        self._service = service
+        self._signer = signer
+        self._clock = clock
+
+    async def of_task(self, task: Task, session: Session) -> list[bytes]:
+        """The open questions that this session has not been sent, as requests. Without a session: none, since
+        nobody knows what its client can take."""
+        if session.nonce is None:
+            return []
+        requests = {q.key: input_request(q) for q in task.open_questions(self._clock())}
+        takes = {k for k, r in requests.items() if can_take(session.capabilities, r["method"], r["params"])}
+        offered = await self._service.offer(task, takes, session.nonce) if takes else []
+        task_id = task.record.task_id
+        return [self._of_task(task_id, q.key, requests[q.key], session) for q in offered]
+
+    def before_start(self, ask: str, requests: Mapping[str, JsonObject], session: Session) -> list[bytes]:
+        """The requests of a round that is asked before a task exists; their answers go to `ask`."""
+        return [
+            _request(self._identifier(_BEFORE, {"ask": ask, "key": key}), request, session, None)
+            for key, request in requests.items()
+        ]
+
+    async def take(self, message: Mapping[str, Any], owner: str) -> None:
+        """A response that a client sent. What is not an answer to one of our requests is ignored."""
+        identifier = message.get("id")
+        if not isinstance(identifier, str):
+            return
+        purpose, _, signed = identifier.partition(":")
+        try:
+            about = self._signer.verify(purpose, signed)
+        except BadSignature:
+            return
+        answer = message.get("result") if isinstance(message.get("result"), dict) else None
+        if purpose == _BEFORE:
+            await self._keep(about, answer)
+        elif purpose == _TASK:
+            await self._give(about, answer, owner)
+
+    async def _keep(self, about: JsonObject, answer: JsonObject | None) -> None:
+        text = orjson.dumps({"action": "decline"} if answer is None else answer).decode()
+        expires_at = self._clock() + ASK_SECONDS * 1000
+        await self._service.write_reply(about["ask"], about["key"], text, expires_at=expires_at)
+
+    async def _give(self, about: JsonObject, answer: JsonObject | None, owner: str) -> None:
+        task_id, key = about["task"], about["key"]
+        try:
+            if answer is None:  # an error: the client cannot, or will not
+                await self._service.decline(task_id, owner, key)
+            else:
+                await self._service.answer(task_id, owner, {key: answer})
+        except InvalidAnswer:
+            await self._service.withdraw_offer(task_id, owner, key, about["session"])
+        except TaskNotFound:
+            return
+
+    def _of_task(self, task_id: str, key: str, request: JsonObject, session: Session) -> bytes:
+        about = {"task": task_id, "key": key, "session": session.nonce}
+        return _request(self._identifier(_TASK, about), request, session, task_id)
+
+    def _identifier(self, purpose: str, about: dict[str, Any]) -> str:
+        """New for each delivery: ids must not repeat within a session (L-49)."""
+        return f"{purpose}:{self._signer.sign(purpose, {**about, 'n': secrets.token_urlsafe(6)})}"
+
+
+def _request(identifier: str, request: JsonObject, session: Session, task_id: str | None) -> bytes:
+    params = dict(request.get("params", {}))
+    if request["method"] == "elicitation/create":
+        _adapt_elicitation(params, session.version, identifier)
+    if task_id is not None:
+        params["_meta"] = {**params.get("_meta", {}), **related(task_id)}
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": identifier, "method": request["method"]}
+    return orjson.dumps({**message, "params": params} if params else message)
+
+
+def _adapt_elicitation(params: dict[str, Any], version: str, identifier: str) -> None:
+    """URL mode needs an id of its own in 2025-11-25; 2025-06-18 knows no modes (L-52)."""
+    if params.get("mode") == "url":
+        params["elicitationId"] = identifier
+    elif version == V_2025_06_18:
+        params.pop("mode", None)
