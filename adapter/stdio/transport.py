@@ -11,6 +11,7 @@ import orjson
 
 from adapter.mcp.endpoint import Endpoint
 from adapter.mcp.exchange import ANONYMOUS, Reply, Request
+from adapter.mcp.jsonrpc import RequestId, request_id
 from adapter.mcp.legacy import SESSION_HEADER
 
 logger = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ ReadLine = Callable[[], Awaitable[bytes]]
 WriteLine = Callable[[bytes], Awaitable[None]]
 """Writes a message and its end of line."""
 
-_Id = tuple[type, object]
+_Id = tuple[type, RequestId]
 
 
 class StdioTransport:
@@ -56,12 +57,12 @@ class StdioTransport:
         """Unknown ids are ignored: the request may have been answered meanwhile (R-142)."""
         params = value.get("params")
         identifier = params.get("requestId") if isinstance(params, dict) else None
-        event = self._cancelled.get((type(identifier), identifier))
-        if event is not None:
+        if isinstance(identifier, (str, int)) and (event := self._cancelled.get((type(identifier), identifier))):
             event.set()
 
     async def _answer(self, line: bytes, value: dict[str, Any]) -> None:
-        key = (type(value.get("id")), value.get("id")) if "method" in value and "id" in value else None
+        identifier = request_id(value) if "method" in value else None
+        key = None if identifier is None else (type(identifier), identifier)
         cancelled = asyncio.Event()
         if key is not None:
             self._cancelled[key] = cancelled
