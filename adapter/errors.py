@@ -15,14 +15,14 @@ class ConfigurationError(AdapterError):
     """The settings or the tools file cannot be used. The message names the file, the place and the rule."""
 
 
-class TaskNotFound(AdapterError):  # noqa: N818 - the field's own term
+class TaskNotFound(AdapterError):
     """No such task for this caller: unknown, expired and someone else's look the same."""
 
     def __init__(self) -> None:
         super().__init__("Task not found")
 
 
-class InvalidAnswer(AdapterError):  # noqa: N818
+class InvalidAnswer(AdapterError):
     """An answer does not fit its question. `key` names the question, `rule` says what it breaks."""
 
     def __init__(self, key: str, rule: str) -> None:
@@ -35,7 +35,7 @@ class EngineError(AdapterError):
     """The job system did not do what was asked."""
 
 
-class StartRejected(EngineError):  # noqa: N818
+class StartRejected(EngineError):
     """Nothing was started, and that is certain.
 
     `retryable` is true when the same call may succeed later (a quota or throttle); `caller_fault` is true
@@ -48,23 +48,23 @@ class StartRejected(EngineError):  # noqa: N818
         self.caller_fault = caller_fault
 
 
-class StartUncertain(EngineError):  # noqa: N818
+class StartUncertain(EngineError):
     """The start may have happened: its reply was lost or a server error came back."""
 
 
-class ExecutionUnknown(EngineError):  # noqa: N818
+class ExecutionUnknown(EngineError):
     """The job system does not know the execution (yet, or any more)."""
 
 
-class QuestionClosed(EngineError):  # noqa: N818
+class QuestionClosed(EngineError):
     """The question waits no longer: answered, timed out, or its execution ended."""
 
 
-class AnswerRefused(EngineError):  # noqa: N818
+class AnswerRefused(EngineError):
     """The job system will never take this answer, such as one over its size limit; the question waits on."""
 
 
-class EngineUnavailable(EngineError):  # noqa: N818
+class EngineUnavailable(EngineError):
     """The job system could not be asked now. `throttled` says that it asked us to slow down."""
 
     def __init__(self, message: str = "The job system cannot be reached now", *, throttled: bool = False) -> None:
@@ -72,7 +72,7 @@ class EngineUnavailable(EngineError):  # noqa: N818
         self.throttled = throttled
 
 
-class StoreUnavailable(AdapterError):  # noqa: N818
+class StoreUnavailable(AdapterError):
     """The record store could not be read or written now."""
 
     def __init__(self, message: str = "The task store cannot be reached now") -> None:

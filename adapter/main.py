@@ -50,7 +50,8 @@ def assemble(
     pace = RefreshPace(int(settings.refresh_min * 1000), int(settings.refresh_max * 1000))
     budget = DescribeBudget(settings.describe_rate, settings.describe_burst)
     service = TaskService(store, {ENGINE: engine}, QuestionPolicy(), pace=pace, budget=budget, clock=clock)
-    watcher = Watcher(service, longest=settings.watch_max, clock=clock)
+    longest = settings.watch_max
+    watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
     exposed = Exposed(catalog, targets, settings.page_size, settings.list_ttl_ms)
     signer = Signer(settings.keys or (secrets.token_bytes(32),))
     modern = Modern(

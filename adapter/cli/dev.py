@@ -50,7 +50,7 @@ async def _serve(settings: DevSettings, catalog: Catalog, listener: socket.socke
     await _deploy(settings, catalog)
 
     def ready() -> None:
-        _welcome(console(), catalog, server.url_of(listener, settings.path))
+        welcome(console(), catalog, server.url_of(listener, settings.path))
 
     async with open_adapter(settings, catalog) as parts:
         await server.serve(parts, settings, listener, origins=_ANY_ORIGIN, on_ready=ready)
@@ -68,18 +68,13 @@ def _engine() -> Iterator[None]:
     if os.environ.get("AWS_ENDPOINT_URL"):
         yield
         return
-    before = dict(os.environ)
     with LocalAws.start() as aws:
-        for name in before:
+        for name in list(os.environ):
             if name.startswith("AWS_") or name.lower().endswith("_proxy"):
                 del os.environ[name]
         os.environ.update(aws.environment)
         os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+        yield
 
 
 def _end_with_stdin() -> None:
@@ -88,7 +83,8 @@ def _end_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _welcome(screen: Console, catalog: Catalog, url: str) -> None:
+def welcome(screen: Console, catalog: Catalog, url: str) -> None:
+    """The first line is the address alone: `tour` reads it there."""
     from rich.table import Table
 
     tools = Table.grid(padding=(0, 2))

@@ -71,7 +71,7 @@ def _output(reply: DescribeExecutionOutputTypeDef) -> str | None:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
-        return orjson.dumps(text).decode()
+        return orjson.dumps(_encodable(text)).decode()
     return text
 
 
@@ -86,7 +86,13 @@ def _readable_cause(cause: str) -> str:
 
 
 def _redacted(text: str, account: str) -> str:
-    return re.sub(rf"(?<!\d){account}(?!\d)", _REDACTED, _ARN.sub(_REDACTED, text))
+    text = _ARN.sub(_REDACTED, _encodable(text))
+    return re.sub(rf"(?<!\d){account}(?!\d)", _REDACTED, text)
+
+
+def _encodable(text: str) -> str:
+    """Without half characters, which a cut at a length limit may leave and no store takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _shortened(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -22,6 +23,9 @@ from .exchange import Reply
 from .jsonrpc import INTERNAL_ERROR, RpcError
 from .meta import LOG_LEVELS, Meta, complete
 from .results import error_result, render
+
+
+logger = logging.getLogger(__name__)
 
 
 class _ClientGone(Exception):  # noqa: N818
@@ -81,31 +85,17 @@ class Inline:
 
         Raises _ClientGone, after the execution has been stopped where the tool says so.
         """
-        loop = asyncio.get_running_loop()
-        over = loop.time() + self._seconds(tool, call)
         gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
-        pending: asyncio.Future[Task | None] | None = None
+        changes = self._watcher.changes(task.record.task_id, call.owner)
         try:
-            async with aclosing(self._watcher.changes(task.record.task_id, call.owner)) as changes:
-                while (left := over - loop.time()) > 0:
-                    pending = pending or asyncio.ensure_future(anext(changes, None))
-                    patience = min(left, sse.KEEP_ALIVE_SECONDS)
-                    waited: set[asyncio.Future[Any]] = {pending, gone}
-                    await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                    if gone.done():
-                        await self._abandon(tool, task)
-                        raise _ClientGone
-                    if not pending.done():
-                        yield None
-                        continue
-                    update, pending = pending.result(), None
-                    if update is None:
-                        return
+            async with aclosing(changes), aclosing(_bounded(changes, gone, self._seconds(tool, call))) as updates:
+                async for update in updates:
                     yield update
-                await _stopped(pending)
+        except _ClientGone:
+            await self._abandon(tool, task)
+            raise
         finally:
             gone.cancel()
-            await _stopped(pending)
 
     def _seconds(self, tool: Tool, call: Call) -> float:
         left = call.request.seconds_left
@@ -118,8 +108,8 @@ class Inline:
         if tool.on_disconnect == "stop":
             try:
                 await self._service.cancel(task.record.task_id, task.record.owner)
-            except EngineUnavailable:
-                return  # the wish is recorded, and the next read of the task stops it
+            except AdapterError as problem:
+                logger.warning("task %s: its caller left, not stopped yet: %s", task.record.task_id, problem)
 
     async def _finished(self, tool: Tool, task: Task, call: Call) -> dict[str, Any]:
         if task.outcome is None:
@@ -144,11 +134,31 @@ class Inline:
         return task if cancelled else after
 
 
-async def _stopped(pending: asyncio.Future[Any] | None) -> None:
-    """Let go of a read that is under way, so that its generator can be closed."""
-    if pending is not None and not pending.done():
-        pending.cancel()
-        await asyncio.wait({pending})
+async def _bounded(
+    changes: AsyncGenerator[Task, None], gone: asyncio.Future[None], seconds: float
+) -> AsyncGenerator[Task | None, None]:
+    loop = asyncio.get_running_loop()
+    over = loop.time() + seconds
+    pending: asyncio.Future[Task | None] | None = None
+    try:
+        while (left := over - loop.time()) > 0:
+            pending = pending or asyncio.ensure_future(anext(changes, None))
+            waited: set[asyncio.Future[Any]] = {pending, gone}
+            patience = min(left, sse.KEEP_ALIVE_SECONDS)
+            await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                raise _ClientGone
+            if not pending.done():
+                yield None
+                continue
+            update, pending = pending.result(), None
+            if update is None:
+                return
+            yield update
+    finally:
+        if pending is not None:  # its generator can be closed only once it has let go
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
 
 
 class _Notices:

@@ -98,5 +98,11 @@ def notification(method: str, params: JsonObject) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
 
 
+def shown(value: object) -> str:
+    """What a client sent, short enough to be repeated in an error message."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
 def _invalid(message: str) -> RpcError:
     return RpcError(INVALID_REQUEST, message, status=400)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -95,6 +96,7 @@ def _event_text(event: Event) -> str:
     return f"{text} ({event.progress:g} of {event.total:g})"
 
 
+@lru_cache(maxsize=4096)  # a task that is polled shows the same two times again and again
 def timestamp(ms: int) -> str:
     """ISO 8601 in UTC with milliseconds."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

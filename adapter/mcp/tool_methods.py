@@ -17,7 +17,7 @@ from .call import Call
 from .exchange import Reply
 from .headers import check_parameters
 from .inline import Inline
-from .jsonrpc import INTERNAL_ERROR, JsonObject, RpcError, invalid_params
+from .jsonrpc import INTERNAL_ERROR, JsonObject, RpcError, invalid_params, shown
 from .meta import TASKS_REQUIRED, missing_capability
 from .results import error_result
 from .rounds import Ask, Declined, Go, Rounds
@@ -93,7 +93,7 @@ class ToolMethods:
             raise invalid_params("params.arguments must be an object")
         tool = self._exposed.catalog.get(name)
         if tool is None:
-            raise invalid_params(f"Unknown tool: {name!r}")
+            raise invalid_params(f"Unknown tool: {shown(name)}")
         if tool.task_support == "required" and not call.meta.takes_tasks:
             raise missing_capability(TASKS_REQUIRED, f"Tool {name!r} runs as a task only")
         if call.request.headers is not None and tool.header_parameters:

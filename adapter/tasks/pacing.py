@@ -48,6 +48,10 @@ class DescribeBudget:
         self._tokens -= 1
         return True
 
+    def give_back(self) -> None:
+        """A call that was taken was not made."""
+        self._tokens = min(self._burst, self._tokens + 1)
+
     def throttled(self) -> None:
         """The job system asked us to slow down."""
         self._advance()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from .before_start import Round
 from .duration import Seconds
-from .schema import HeaderParameter, Schema, header_parameters
+from .schema import MAX_DEPTH, HeaderParameter, Schema, header_parameters, too_deep
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
@@ -32,7 +32,7 @@ class Tool(BaseModel):
     definition: str | None = None
     task_support: TaskSupport = "optional"
     input_schema: dict[str, Any] = Field(default_factory=lambda: dict(_NO_ARGUMENTS))
-    output_schema: dict[str, Any] | bool | None = None
+    output_schema: dict[str, Any] | None = None
     annotations: dict[str, Any] | None = None
     timeout: Seconds = 3600.0
     retention: Seconds = 86_400.0
@@ -61,7 +61,7 @@ class Tool(BaseModel):
 
     @field_validator("output_schema")
     @classmethod
-    def _output_schema(cls, schema: dict[str, Any] | bool | None) -> dict[str, Any] | bool | None:
+    def _output_schema(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
         if schema is not None:
             Schema(schema)
         return schema
@@ -120,6 +120,11 @@ class Tool(BaseModel):
         )
 
     @cached_property
+    def questions(self) -> str:
+        """`before_start` as JSON text, to see whether it is still what somebody answered."""
+        return orjson.dumps([round_.model_dump() for round_ in self.before_start]).decode()
+
+    @cached_property
     def result_settings(self) -> str:
         """How output becomes a tool result, as JSON text: pinned to each task, whatever the file says later."""
         settings: dict[str, Any] = {"mode": self.result}
@@ -132,5 +137,7 @@ class Tool(BaseModel):
         reserved = [name for name in self.answer_names if name in arguments]
         if reserved:
             return f"/{reserved[0]}: is filled from an answer and cannot be sent as an argument"
+        if too_deep(arguments):
+            return f"they nest deeper than {MAX_DEPTH} levels"
         validator = self.validator_before_answers if before_answers else self.validator
         return validator.violation(arguments)

@@ -31,6 +31,8 @@ TASKS: Json = {"extensions": {EXTENSION: {}}}
 FORMS: Json = {**TASKS, "elicitation": {}}
 ACCOUNT = "123456789012"
 TOKEN = "task-token-AAAAKgAAAAIAAAAA"  # noqa: S105 - no real one
+UNREAD = frozenset({403, 405, 406, 413, 415})
+"""Statuses of requests whose body is not looked at, so that their id is not known."""
 PATIENCE = 5.0
 """Seconds after which something awaited counts as not happening."""
 
@@ -215,7 +217,7 @@ class Mcp:
 
     async def send(self, request: Request) -> Answer:
         reply = await self.parts.endpoint.handle(request)
-        check = _checker(request)
+        check = _checker(request, read=reply.status not in UNREAD)
         if isinstance(reply.body, bytes):
             check_body(reply)
             messages = [orjson.loads(reply.body)] if reply.body else []
@@ -340,7 +342,7 @@ def _stream_of(reply: Reply) -> AsyncGenerator[bytes, None]:
     return cast(AsyncGenerator[bytes, None], reply.body)
 
 
-def _checker(request: Request) -> Callable[[Json], None]:
+def _checker(request: Request, *, read: bool = True) -> Callable[[Json], None]:
     """Checks a message as an answer to this request: its shape, its id, and that it keeps our secrets."""
     try:
         body = orjson.loads(request.body)
@@ -354,7 +356,7 @@ def _checker(request: Request) -> Callable[[Json], None]:
     def check(message: Json) -> None:
         check_message(VERSION, message, request_method=method, tool_call_may_be_task=declared)
         if "method" not in message:
-            _check_id(message, identifier)
+            _check_id(message, identifier if read else None)
         text = orjson.dumps(message).decode()
         for secret in (ACCOUNT, TOKEN, "arn:aws"):
             assert secret not in text, f"{secret} in {text}"

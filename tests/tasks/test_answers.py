@@ -204,8 +204,11 @@ async def test_answers_that_were_recorded_before_the_store_failed_stay_given(wor
     task = await world.asked("one", "two")
     record = world.memory.record_answer
 
+    async def down(*_: object, **__: object) -> bool:
+        raise store_down()
+
     async def first_only(*arguments: object, **named: object) -> bool:
-        world.memory.record_answer = _down  # type: ignore[method-assign]
+        world.memory.record_answer = down  # type: ignore[method-assign]
         return await record(*arguments, **named)  # type: ignore[arg-type]
 
     world.memory.record_answer = first_only  # type: ignore[method-assign]

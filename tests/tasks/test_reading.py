@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.errors import EngineUnavailable, StartUncertain
+from adapter.errors import EngineUnavailable, StartUncertain, StoreUnavailable
 from adapter.tasks.engine import Snapshot
 from adapter.tasks.model import Ending, Outcome
 from tests.tasks.stepping import Operation, interleavings, stepped_process
-from tests.tasks.world import DONE, HOUR_MS, OWNER, World, new_task
+from tests.tasks.world import ANSWER, DONE, HOUR_MS, OWNER, World, new_task, store_down
 
 READ = ["store.read"]
 THROTTLED = EngineUnavailable(throttled=True)
@@ -293,3 +293,28 @@ def _two_readers() -> tuple[World, list[Operation]]:
     world.clock.advance(5)
     (task_id,) = world.memory.tasks
     return world, [_read(world, task_id) for _ in range(2)]
+
+
+@pytest.mark.parametrize("write", ["claim_refresh", "note_refresh", "latch", "claim_delivery"])
+async def test_a_read_whose_writes_fail_answers_with_what_is_known(world: World, write: str) -> None:
+    task = await world.asked("approve")
+    world.engine.fail("answer", UNREACHABLE)
+    await world.answer(task, {"approve": ANSWER})
+    world.clock.advance(15)
+    if write == "latch":
+        world.end(task)
+    world.store.fail(write, store_down())
+
+    read = await world.get(task)
+
+    assert read.outcome is None
+    assert world.keys(read) == []
+    assert f"store.{write}" in world.journal
+
+
+async def test_a_read_that_cannot_be_made_says_so(world: World) -> None:
+    task = await world.create()
+    world.store.fail("read", store_down())
+
+    with pytest.raises(StoreUnavailable):
+        await world.get(task)

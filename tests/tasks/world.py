@@ -80,19 +80,23 @@ class Observed:
 class World:
     """The service over a store and a job system in memory. `journal` lists every call of these."""
 
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.memory = MemoryStore()
-        self.jobs = MemoryEngine()
+    def __init__(
+        self,
+        clock: ManualClock | None = None,
+        memory: MemoryStore | None = None,
+        jobs: MemoryEngine | None = None,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.memory = memory or MemoryStore()
+        self.jobs = jobs or MemoryEngine()
         self.journal: list[str] = []
         self.store = Observed(self.memory, "store", self.journal, self.clock)
         self.engine = Observed(self.jobs, "engine", self.journal, self.clock)
         self.pace = RefreshPace(2_000, 60_000)
-        self.budget = self.new_budget()
-        self.service = self.new_process(self.budget)
+        self.service = self.new_process()
 
     def new_budget(self, rate: float = 5.0, burst: int = 50) -> DescribeBudget:
-        return DescribeBudget(rate, burst, clock=lambda: self.clock.now / 1000)
+        return DescribeBudget(rate, burst, clock=lambda: self.clock() / 1000)
 
     def new_process(self, budget: DescribeBudget | None = None) -> TaskService:
         """Another instance of the server on the same table."""
