@@ -101,7 +101,7 @@ async def _targets(aws: Aws, catalog: Catalog, findings: list[Finding]) -> dict[
 
 
 async def state_machine(aws: Aws, target: str, tools: Iterable[str]) -> Finding:
-    """Whether a target exists and can run tasks. A version is described as itself, an alias by its state machine: both are of the machine's type."""
+    """Whether a target exists and can run tasks; an alias is described together with its state machine."""
     subject = f"state machine of {', '.join(tools)}"
     qualifier = target.split(":")[7:]
     arn = target if qualifier and qualifier[0].isdecimal() else ":".join(target.split(":")[:7])

@@ -121,15 +121,18 @@ class Follower:
         return bool(fresh)
 
     async def _answer(self, task_id: str, key: str, request: JsonObject) -> None:
+        """Until an answer is taken, or the question waits no longer."""
         problem: str | None = None
-        while True:
+        is_open = True
+        while is_open:
             response = self._ask(request, problem)
             try:
                 await self._persistently("tasks/update", task_id, inputResponses={key: response})
             except RequestRefused as refusal:
-                if refusal.rpc_code != _INVALID_PARAMS or not await self._is_open(task_id, key):
+                if refusal.rpc_code != _INVALID_PARAMS:
                     raise
                 problem = refusal.rpc_message
+                is_open = await self._is_open(task_id, key)
             else:
                 return
 

@@ -17,6 +17,18 @@ from .schema import MAX_DEPTH, HeaderParameter, Schema, header_parameters, too_d
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
 
+class Annotations(BaseModel):
+    """Hints for clients. The names are the wire's; one that is absent in the file stays absent there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    title: str = Field(default=None)
+    readOnlyHint: bool = Field(default=None)  # noqa: N815
+    destructiveHint: bool = Field(default=None)  # noqa: N815
+    idempotentHint: bool = Field(default=None)  # noqa: N815
+    openWorldHint: bool = Field(default=None)  # noqa: N815
+
+
 TaskSupport = Literal["required", "optional", "forbidden"]
 
 

@@ -50,7 +50,7 @@ class Console:
 
     def __init__(
         self, *arguments: str, environment: Mapping[str, str] | None = None, module: str = "adapter.cli"
-    ):
+    ) -> None:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("ADAPTER_", "AWS_"))}
         path = os.pathsep.join(filter(None, [(environment or {}).get("PYTHONPATH"), str(_ROOT)]))
         self.process = subprocess.Popen(
