@@ -80,11 +80,12 @@ def check_catalog(catalog: Catalog, settings: Settings) -> None:
     for tool in catalog:
         if tool.ttl > settings.max_ttl:
             raise ConfigurationError(
-                f"tool {tool.name!r}: timeout and retention together are longer than the limit of "
-                f"{settings.max_ttl:g} s (ADAPTER_MAX_TTL)"
+                f"{settings.tools}: tool {tool.name!r}: timeout and retention together are longer than the limit of "
+                f"{settings.max_ttl:.0f} s (ADAPTER_MAX_TTL)"
             )
         for round_ in tool.before_start:
             for key, request in round_.requests.items():
                 problem = request_problem(request.method, request.params)
                 if problem is not None:
-                    raise ConfigurationError(f"tool {tool.name!r}: before_start {key!r}: {problem}")
+                    where = f"{settings.tools}: tool {tool.name!r}: before_start {key!r}"
+                    raise ConfigurationError(f"{where}: {problem}")

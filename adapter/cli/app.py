@@ -27,6 +27,25 @@ Tools = Annotated[
     Path | None, typer.Option("--tools", metavar="FILE", help="The tools file. [ADAPTER_TOOLS]")
 ]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="TCP port; 0 takes a free one.")]
+Args = Annotated[
+    str | None, typer.Option("--args", metavar="JSON", help="Arguments: a JSON object, or @FILE.")
+]
+Pairs = Annotated[list[str] | None, typer.Option("--arg", "-a", metavar="KEY=VALUE", help="One argument.")]
+TaskId = Annotated[
+    str | None, typer.Option("--task", metavar="ID", help="Get back to a task in place of a new call.")
+]
+_ANSWER = "Accept the next question with this content, such as '{\"approved\": true}'. Repeatable."
+GivenAnswers = Annotated[list[str] | None, typer.Option("--answer", metavar="JSON", help=_ANSWER)]
+Decline = Annotated[
+    bool, typer.Option("--decline", help="Decline every question that no --answer is left for.")
+]
+Url = Annotated[str, typer.Option("--url", help="The MCP endpoint.", envvar="ADAPTER_URL")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the last state as one JSON object; never prompt.")
+]
+Patience = Annotated[
+    float, typer.Option("--patience", min=0, help="Seconds to go on trying to reach a lost server.")
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -81,33 +100,14 @@ def serve(
 @guarded
 def call(
     tool: Annotated[str | None, typer.Argument(metavar="TOOL", show_default=False)] = None,
-    args: Annotated[
-        str | None, typer.Option("--args", metavar="JSON", help="Arguments: a JSON object, or @FILE.")
-    ] = None,
-    pair: Annotated[
-        list[str] | None, typer.Option("--arg", "-a", metavar="KEY=VALUE", help="One argument.")
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", metavar="ID", help="Get back to a task in place of a new call.")
-    ] = None,
-    answer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--answer",
-            metavar="JSON",
-            help="Accept the next question with this content, such as '{\"approved\": true}'. Repeatable.",
-        ),
-    ] = None,
-    decline: Annotated[
-        bool, typer.Option("--decline", help="Decline every question that no --answer is left for.")
-    ] = False,
-    url: Annotated[str, typer.Option("--url", help="The MCP endpoint.", envvar="ADAPTER_URL")] = defaults.URL,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the last state as one JSON object; never prompt.")
-    ] = False,
-    patience: Annotated[
-        float, typer.Option("--patience", min=0, help="Seconds to go on trying to reach a lost server.")
-    ] = defaults.PATIENCE,
+    args: Args = None,
+    pair: Pairs = None,
+    task: TaskId = None,
+    answer: GivenAnswers = None,
+    decline: Decline = False,
+    url: Url = defaults.URL,
+    as_json: AsJson = False,
+    patience: Patience = defaults.PATIENCE,
 ) -> None:
     """Call a tool as a task and follow it; questions are asked in the terminal.
 

@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,9 +48,11 @@ class ConsoleTerminal:
         typer.echo(text, err=True)
 
     def read(self, prompt: str) -> str:
-        typer.echo(prompt, err=True, nl=False)
         previous = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
+            if _is_cancelled():
+                raise Interrupted
+            typer.echo(prompt, err=True, nl=False)
             line = sys.stdin.readline()
         except KeyboardInterrupt:
             raise Interrupted from None
@@ -58,6 +61,12 @@ class ConsoleTerminal:
         if not line:
             raise EOFError
         return line.rstrip("\r\n")
+
+
+def _is_cancelled() -> bool:
+    """Whether Ctrl-C came just before the prompt: a blocking read would never notice."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
 
 
 def run(options: CallOptions, terminal: Terminal | None = None) -> ExitCode:
@@ -125,9 +134,7 @@ class _Call:
         try:
             return await self._followed(client, follower)
         except (asyncio.CancelledError, Interrupted):
-            current = asyncio.current_task()
-            assert current is not None
-            current.uncancel()
+            await _let_cancellation_out()
             if follower.task_id is None:
                 text = "Left before there was a task; nothing more is known of the call."
                 raise CommandError(text, ExitCode.CANCELLED) from None
@@ -169,6 +176,16 @@ class _Call:
         summary, style = _summary(final, code)
         console(stderr=True).print(summary, style=style, soft_wrap=True)
         return code
+
+
+async def _let_cancellation_out() -> None:
+    """After the first Ctrl-C the task has to live on, to see the other side cancelled."""
+    current = asyncio.current_task()
+    assert current is not None
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while current.cancelling():
+        current.uncancel()
 
 
 def exit_code(final: Mapping[str, Any]) -> ExitCode:

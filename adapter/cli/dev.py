@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -103,7 +104,7 @@ def first_command(tool: Tool, url: str) -> str:
         words += ["-a", f"{name}={_example(tool.input_schema.get('properties', {}).get(name))}"]
     if url != defaults.URL:
         words += ["--url", url]
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def _example(schema: object) -> str:
@@ -111,4 +112,4 @@ def _example(schema: object) -> str:
     kinds = {"integer": 1, "number": 1, "boolean": "true", "array": "[]", "object": "{}"}
     known = [schema[k] for k in ("const", "default") if k in schema]
     listed = [*known, *schema.get("examples", []), *schema.get("enum", [])]
-    return str(listed[0] if listed else kinds.get(str(schema.get("type")), "…"))
+    return str(listed[0] if listed else kinds.get(str(schema.get("type")), "x"))

@@ -13,6 +13,7 @@ from .modern import VERSION, Modern
 
 logger = logging.getLogger(__name__)
 
+
 class Endpoint:
     """Transport-free: every transport hands requests to `handle`."""
 
@@ -36,7 +37,7 @@ class Endpoint:
             return await self._serve(request, message)
         except RpcError as problem:
             return error_reply(identifier, problem)
-        except Exception:  # noqa: BLE001 - the last resort: the log gets the trace, the client one clear error
+        except Exception:
             logger.exception("A request failed")
             return error_reply(identifier, RpcError(INTERNAL_ERROR, "The server failed; its log says why"))
 

@@ -74,9 +74,7 @@ def check_name(headers: Headers, expected: object, *, required: bool) -> None:
         raise mismatch(f"Header {NAME} {_said(value)}; the body says {shown(expected)}")
 
 
-def check_parameters(
-    headers: Headers, parameters: Sequence[HeaderParameter], arguments: JsonObject
-) -> None:
+def check_parameters(headers: Headers, parameters: Sequence[HeaderParameter], arguments: JsonObject) -> None:
     """Each `x-mcp-header` argument against its header (R-71, R-72)."""
     for parameter in parameters:
         argument = _at(arguments, parameter.path)

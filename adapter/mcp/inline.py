@@ -24,11 +24,10 @@ from .jsonrpc import INTERNAL_ERROR, RpcError
 from .meta import LOG_LEVELS, Meta, complete
 from .results import error_result, render
 
-
 logger = logging.getLogger(__name__)
 
 
-class _ClientGone(Exception):  # noqa: N818
+class _ClientGone(Exception):
     """The client closed its connection before the reply."""
 
 
@@ -88,7 +87,10 @@ class Inline:
         gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
         changes = self._watcher.changes(task.record.task_id, call.owner)
         try:
-            async with aclosing(changes), aclosing(_bounded(changes, gone, self._seconds(tool, call))) as updates:
+            async with (
+                aclosing(changes),
+                aclosing(_bounded(changes, gone, self._seconds(tool, call))) as updates,
+            ):
                 async for update in updates:
                     yield update
         except _ClientGone:

@@ -24,9 +24,7 @@ RequestId = str | int
 class RpcError(Exception):
     """Ends a request with a JSON-RPC error. `status` is the HTTP status of the reply."""
 
-    def __init__(
-        self, code: int, message: str, *, data: JsonObject | None = None, status: int = 200
-    ) -> None:
+    def __init__(self, code: int, message: str, *, data: JsonObject | None = None, status: int = 200) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -38,7 +36,7 @@ def invalid_params(message: str, *, status: int = 200) -> RpcError:
     return RpcError(INVALID_PARAMS, message, status=status)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
     """One well-formed request (`id` is set) or notification (`id` is None)."""
 
@@ -74,9 +72,10 @@ def envelope(value: Any) -> Message:
     params = value.get("params")
     if params is not None and not isinstance(params, dict):
         raise _invalid("`params` must be an object")
-    if "id" in value and request_id(value) is None:
+    identifier = request_id(value)
+    if identifier is None and "id" in value:
         raise _invalid("`id` must be a string or an integer")
-    return Message(request_id(value), method, params)
+    return Message(identifier, method, params)
 
 
 def result(identifier: RequestId, value: JsonObject) -> bytes:

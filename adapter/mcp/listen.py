@@ -76,7 +76,7 @@ class Listen:
         return sse.event(jsonrpc.notification(method, {**params, "_meta": {SUBSCRIPTION_KEY: call.id}}))
 
 
-class _ClientGone(Exception):  # noqa: N818
+class _ClientGone(Exception):
     """The client closed the stream."""
 
 

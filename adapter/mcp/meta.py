@@ -24,7 +24,7 @@ SERVER_INFO = {SERVER_INFO_KEY: {"name": "mcp-workflow-adapter", "version": __ve
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Meta:
     """The checked members of `_meta`."""
 
@@ -37,7 +37,7 @@ class Meta:
     def takes_tasks(self) -> bool:
         """Only this request's declaration of the extension counts (R-100)."""
         extensions = self.capabilities.get("extensions")
-        return isinstance(extensions, Mapping) and isinstance(extensions.get(TASKS_EXTENSION), Mapping)
+        return isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
 
 
 def complete(result: JsonObject) -> dict[str, Any]:

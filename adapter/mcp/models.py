@@ -21,9 +21,9 @@ def _optional(alias: str | None = None) -> Any:
 
 
 class Open(BaseModel):
-    """A model of the wire: no conversions, unknown members pass."""
+    """A model of the wire: no conversions, unknown members pass; built when first used, as most are seldom."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
 # --- content blocks ----------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class ResourceBlock(Block):
 
 
 Content = Annotated[TextBlock | DataBlock | LinkBlock | ResourceBlock, Field(discriminator="type")]
-_CONTENT: TypeAdapter[list[Content]] = TypeAdapter(list[Content])
+_CONTENT: TypeAdapter[list[Content]] = TypeAdapter(list[Content], config=ConfigDict(defer_build=True))
 
 
 def is_content(value: object) -> bool:
@@ -156,7 +156,8 @@ class ArrayField(FormField):
     minItems: int = _optional()  # noqa: N815
     maxItems: int = _optional()  # noqa: N815
     items: Annotated[
-        Annotated[EnumItems, Tag("names")] | Annotated[ChoiceItems, Tag("choices")], Discriminator(_items_kind)
+        Annotated[EnumItems, Tag("names")] | Annotated[ChoiceItems, Tag("choices")],
+        Discriminator(_items_kind),
     ]
 
 
@@ -211,7 +212,9 @@ def _said_kind(value: object) -> str:
     return "blocks" if isinstance(value, list) else "block"
 
 
-SaidOnce = Annotated[Annotated[Said, Tag("block")] | Annotated[list[Said], Tag("blocks")], Discriminator(_said_kind)]
+SaidOnce = Annotated[
+    Annotated[Said, Tag("block")] | Annotated[list[Said], Tag("blocks")], Discriminator(_said_kind)
+]
 
 
 class SamplingMessage(Open):

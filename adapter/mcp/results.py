@@ -120,7 +120,9 @@ def _succeeded(outcome: Outcome, settings_text: str) -> Rendered:
 
 def _ready_made(value: Any, settings: _Settings) -> Rendered:
     if not _is_tool_result(value):
-        return _error_result("The workflow's output is not a tool result, as this tool's `result` setting says")
+        return _error_result(
+            "The workflow's output is not a tool result, as this tool's `result` setting says"
+        )
     if too_deep(value):
         return _error_result("The workflow's result nests too deeply")
     result = {key: value[key] for key in ("content", "structuredContent", "isError") if key in value}
@@ -132,7 +134,9 @@ def _ready_made(value: Any, settings: _Settings) -> Rendered:
         return Rendered(result=result, message=_shortened(_first_text(result["content"])))
     if settings.output_schema is not None:
         if "structuredContent" not in result:
-            return _error_result("The workflow's result has no structuredContent, which this tool's outputSchema needs")
+            return _error_result(
+                "The workflow's result has no structuredContent, which this tool's outputSchema needs"
+            )
         problem = settings.output_schema.violation(result["structuredContent"])
         if problem is not None:
             return _mismatch(problem)

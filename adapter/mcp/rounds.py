@@ -42,7 +42,7 @@ class Declined:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Go:
     """All is answered: the arguments, what to add to the execution's input, and the confirmation's nonce."""
 
@@ -143,7 +143,9 @@ def _check_capabilities(tool: Tool, arguments: JsonObject, capabilities: JsonObj
                 needed = required_capability(request.method, request.params)
                 if needed == {"elicitation": {"form": {}}}:
                     needed = {"elicitation": {}}
-                raise missing_capability(needed, f"Tool {tool.name!r} asks for {key!r} first: {request.method}")
+                raise missing_capability(
+                    needed, f"Tool {tool.name!r} asks for {key!r} first: {request.method}"
+                )
 
 
 def _take_answers(

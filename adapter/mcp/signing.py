@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 
-class BadSignature(Exception):  # noqa: N818
+class BadSignature(Exception):
     """Not made by us for this purpose, or changed on the way."""
 
 
@@ -33,7 +33,9 @@ class Signer:
         """The payload. Raises BadSignature."""
         body, _, given = text.partition(".")
         raw = body.encode()
-        if not any(hmac.compare_digest(_mac(key, purpose, raw).encode(), given.encode()) for key in self._keys):
+        if not any(
+            hmac.compare_digest(_mac(key, purpose, raw).encode(), given.encode()) for key in self._keys
+        ):
             raise BadSignature
         try:
             payload = orjson.loads(urlsafe_b64decode(raw + b"=" * (-len(raw) % 4)))

@@ -93,7 +93,7 @@ def _event_text(event: Event) -> str:
     text = (event.message or "")[:_MAX_MESSAGE]
     if event.progress is None or event.total is None:
         return text
-    return f"{text} ({event.progress:g} of {event.total:g})"
+    return f"{text} ({event.progress:.12g} of {event.total:.12g})"
 
 
 @lru_cache(maxsize=4096)  # a task that is polled shows the same two times again and again

@@ -104,7 +104,9 @@ class ToolMethods:
         problem = tool.violation(arguments, before_answers=True)
         if problem is not None:
             return error_result(f"The arguments do not match the input schema: {problem}")
-        decision = self._rounds.decide(tool, arguments, call) if tool.before_start else Go(dict(arguments), {}, None)
+        decision = (
+            self._rounds.decide(tool, arguments, call) if tool.before_start else Go(dict(arguments), {}, None)
+        )
         if isinstance(decision, Ask):
             return decision.result
         if isinstance(decision, Declined):
@@ -112,7 +114,9 @@ class ToolMethods:
         if tool.before_start:
             problem = tool.violation(decision.arguments)
             if problem is not None:
-                return error_result(f"The arguments with the answers do not match the input schema: {problem}")
+                return error_result(
+                    f"The arguments with the answers do not match the input schema: {problem}"
+                )
         try:
             task = await self._service.create(self._new_task(tool, decision, call))
         except StartRejected as rejection:
@@ -144,7 +148,7 @@ def _described(tool: Tool) -> dict[str, Any]:
     if tool.output_schema is not None:
         described["outputSchema"] = tool.output_schema
     if tool.annotations is not None:
-        described["annotations"] = tool.annotations
+        described["annotations"] = tool.annotations.model_dump(exclude_none=True)
     return described
 
 
@@ -153,5 +157,3 @@ def _not_started(rejection: StartRejected) -> dict[str, Any]:
     if rejection.caller_fault or rejection.retryable:
         return error_result(str(rejection))
     raise RpcError(INTERNAL_ERROR, str(rejection))
-
-

@@ -59,7 +59,7 @@ class InputPolicy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class NewTask:
     """What a caller wants started. `nonce`: a value of ours from a signed confirmation, so that using the
     confirmation twice gives one task (D13)."""
@@ -110,8 +110,8 @@ class TaskService:
             if new.nonce is None:  # otherwise the same confirmation may be starting it elsewhere right now
                 await self._discard(record.task_id)
             raise
-        task = Task(record=record, updated_at=now, refresh_at=refresh_at)
-        return replace(task, poll_ms=self._poll_ms(task))
+        poll_ms = self._poll_ms(record, self._pace.shortest_ms)
+        return Task(record=record, updated_at=now, refresh_at=refresh_at, poll_ms=poll_ms)
 
     async def get(self, task_id: str, owner: str) -> Task:
         """The task now, or as last known where it cannot be asked for. Raises TaskNotFound, StoreUnavailable."""
@@ -216,11 +216,11 @@ class TaskService:
                     task = await self._refreshed(task)
             except StoreUnavailable:
                 logger.warning("task %s: shown as last known, nothing can be written", task.record.task_id)
-        return replace(task, poll_ms=self._poll_ms(task))
+        return replace(task, poll_ms=self._poll_ms(task.record, self._pause_ms(task)))
 
-    def _poll_ms(self, task: Task) -> int:
+    def _poll_ms(self, record: TaskRecord, pause_ms: int) -> int:
         """The tool's interval; as long as the pause between two looks once that is longer; longer under load."""
-        hint = max(task.record.poll_ms, min(self._pause_ms(task), LEASE_MS))
+        hint = max(record.poll_ms, min(pause_ms, LEASE_MS))
         return hint * 2 if self._budget.slowed else hint
 
     def _pause_ms(self, task: Task) -> int:

@@ -78,5 +78,7 @@ class Round(BaseModel):
             if not _NAME.fullmatch(key):
                 raise ValueError(f"request key {key!r}: use 1-64 of A-Z a-z 0-9 _ . -")
             if request.into is not None and not _NAME.fullmatch(request.into):
-                raise ValueError(f"request {key!r}: `into` must be `arguments` or a name, not {request.into!r}")
+                raise ValueError(
+                    f"request {key!r}: `into` must be `arguments` or a name, not {request.into!r}"
+                )
         return self

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import yaml
 from pydantic import ValidationError
+from yaml.composer import ComposerError
 
 from adapter.errors import ConfigurationError
 
@@ -32,6 +33,8 @@ def _entries(path: Path) -> list[Any]:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not UTF-8 text") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: nests too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -72,10 +75,11 @@ def _as_json(entry: dict[Any, Any]) -> Any:
 class _Loader(yaml.SafeLoader):
     """Refuses a key that is written twice, of which YAML would silently keep the last."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            problem = f"key {twice!r} is there twice"
-            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise ComposerError(None, None, f"{key.value!r} is there twice", key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+        return node

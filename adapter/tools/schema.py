@@ -17,7 +17,9 @@ MAX_DEPTH = 64
 
 
 def _no_network(uri: str) -> Any:
-    raise ValueError(f"schema reference {uri} is not in the schema itself; network references are not fetched")
+    raise ValueError(
+        f"schema reference {uri} is not in the schema itself; network references are not fetched"
+    )
 
 
 class Schema:
@@ -62,12 +64,12 @@ _DIALECTS = {
 }
 
 
-def too_deep(node: object, depth: int = 0) -> bool:
+def too_deep(node: object, depth: int = 1) -> bool:
     """Whether a JSON value nests deeper than 64 levels, more than anything made by people."""
-    if depth > MAX_DEPTH:
-        return True
-    children = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
-    return any(too_deep(child, depth + 1) for child in children)
+    if not isinstance(node, (dict, list)):
+        return False
+    children = node.values() if isinstance(node, dict) else node
+    return depth > MAX_DEPTH or any(too_deep(child, depth + 1) for child in children)
 
 
 class HeaderParameter:
@@ -89,7 +91,9 @@ def header_parameters(schema: JsonObject) -> tuple[HeaderParameter, ...]:
             continue
         suffix = node["x-mcp-header"]
         if id(node) not in allowed:
-            raise ValueError(f"x-mcp-header {suffix!r} must sit on a property reached through `properties` only")
+            raise ValueError(
+                f"x-mcp-header {suffix!r} must sit on a property reached through `properties` only"
+            )
         path, _ = allowed[id(node)]
         parameter = _header_parameter(suffix, path, node)
         if parameter.name in found:

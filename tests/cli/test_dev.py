@@ -151,5 +151,5 @@ def test_the_first_command_fills_in_examples() -> None:
     }
     schema = {"type": "object", "properties": properties, "required": [*properties, "unknown"]}
     tool = Tool(name="report", description="x", state_machine="x", input_schema=schema)
-    command = "adapter call report -a day=2026-07-28 -a region=north -a copies=1 -a name=… -a unknown=…"
+    command = "adapter call report -a day=2026-07-28 -a region=north -a copies=1 -a name=x -a unknown=x"
     assert first_command(tool, "http://127.0.0.1:8000/mcp") == command

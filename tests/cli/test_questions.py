@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 
-from adapter.cli.call import CallOptions, run
+from adapter.cli.call import CallOptions, ConsoleTerminal, run
 from adapter.cli.exits import CommandError, ExitCode
 
 from .memory_server import MemoryServer
@@ -105,3 +106,16 @@ def test_given_answers_come_before_the_terminal(
     assert run(options, terminal) is ExitCode.OK
     actions = [answer["action"] for answer in json.loads(capsys.readouterr().out)]
     assert actions == ["accept", "decline"]
+
+
+class _PressedTooEarly(ScriptedTerminal):
+    """Ctrl-C comes just before the prompt begins to read."""
+
+    def read(self, prompt: str) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return ConsoleTerminal().read(prompt)
+
+
+def test_ctrl_c_just_before_a_prompt_is_noticed_by_it(server: MemoryServer) -> None:
+    assert run(CallOptions(tool="ask", url=server.url), _PressedTooEarly([])) is ExitCode.CANCELLED
+    assert len(server.jobs.stopped) == 1

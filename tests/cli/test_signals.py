@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 from .console import Console, wait_until
 from .memory_server import MemoryServer
@@ -90,40 +91,48 @@ class _Person:
     def ended(self) -> tuple[int, str]:
         """The exit code and stdout."""
         stdout, _ = self.process.communicate(timeout=10)
-        os.close(self._leader)
         return self.process.returncode, stdout.decode()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+        os.close(self._leader)
 
 
 def test_an_approval_is_given_at_a_terminal(server: MemoryServer) -> None:
-    person = _Person("call", "ask", "--url", server.url)
-    person.sees("? Approve order 7?")
-    person.sees("Enter to answer, d to decline, c to cancel: ")
-    person.types("\n")
-    person.sees("delivery (Enter for standard): ")
-    person.types("rocket\n")
-    person.sees("'rocket' is not offered")
-    person.types("2\n")
-    person.sees("copies (1 to 9; Enter to leave out): ")
-    person.types("\n")
-    person.sees("completed (task mcp-")
-    code, stdout = person.ended()
-    assert code == 0
-    assert json.loads(stdout) == [{"action": "accept", "content": {"delivery": "express"}}]
+    with _Person("call", "ask", "--url", server.url) as person:
+        person.sees("? Approve order 7?")
+        person.sees("Enter to answer, d to decline, c to cancel: ")
+        person.types("\n")
+        person.sees("delivery (Enter for standard): ")
+        person.types("rocket\n")
+        person.sees("'rocket' is not offered")
+        person.types("2\n")
+        person.sees("copies (1 to 9; Enter to leave out): ")
+        person.types("\n")
+        person.sees("completed (task mcp-")
+        code, stdout = person.ended()
+        assert code == 0
+        assert json.loads(stdout) == [{"action": "accept", "content": {"delivery": "express"}}]
 
 
 def test_ctrl_c_at_a_real_prompt_cancels_the_task(server: MemoryServer) -> None:
-    person = _Person("call", "ask", "--url", server.url)
-    person.sees("Enter to answer")
-    person.process.send_signal(signal.SIGINT)
-    person.sees("cancelled")
-    code, stdout = person.ended()
-    assert (code, stdout) == (3, "")
-    assert len(server.jobs.stopped) == 1
+    with _Person("call", "ask", "--url", server.url) as person:
+        person.sees("Enter to answer")
+        person.process.send_signal(signal.SIGINT)
+        person.sees("cancelled")
+        code, stdout = person.ended()
+        assert (code, stdout) == (3, "")
+        assert len(server.jobs.stopped) == 1
 
 
 def test_a_terminal_shows_one_live_line(server: MemoryServer) -> None:
-    person = _Person("call", "slow", "--url", server.url)
-    person.sees("working  Half way")
-    person.process.send_signal(signal.SIGINT)
-    person.sees("cancelled: Cancelled by the MCP client")
-    assert person.ended() == (3, "")
+    with _Person("call", "slow", "--url", server.url) as person:
+        person.sees("working  Half way")
+        person.process.send_signal(signal.SIGINT)
+        person.sees("cancelled: Cancelled by the MCP client")
+        assert person.ended() == (3, "")

@@ -59,7 +59,14 @@ async def test_other_hosts_are_refused_and_the_setting_is_named(mcp: Mcp, host: 
 @pytest.mark.requirement("R-31")
 @pytest.mark.parametrize(
     "origin",
-    ["http://localhost:3000", "https://localhost", "http://127.0.0.1:6274", "http://[::1]:1", "HTTP://LOCALHOST", None],
+    [
+        "http://localhost:3000",
+        "https://localhost",
+        "http://127.0.0.1:6274",
+        "http://[::1]:1",
+        "HTTP://LOCALHOST",
+        None,
+    ],
 )
 async def test_loopback_origins_are_fine_by_default(mcp: Mcp, origin: str | None) -> None:
     assert await status(mcp, origin=origin) == 200
@@ -136,7 +143,15 @@ async def test_json_is_taken_with_parameters_and_in_any_case(mcp: Mcp, content_t
 @pytest.mark.requirement("R-32")
 @pytest.mark.parametrize(
     "content_type",
-    [None, "", "text/plain", "application/jsonp", "application/json5", "text/json", "application/json, text/plain"],
+    [
+        None,
+        "",
+        "text/plain",
+        "application/jsonp",
+        "application/json5",
+        "text/json",
+        "application/json, text/plain",
+    ],
 )
 async def test_another_content_type_is_415_and_says_what_to_send(mcp: Mcp, content_type: str | None) -> None:
     answer = await mcp.call("tools/list", headers={"content-type": content_type})
@@ -167,7 +182,9 @@ async def test_accept_is_read_leniently(mcp: Mcp, accept: str | None) -> None:
 
 
 @pytest.mark.requirement("R-32")
-@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "text/plain, application/xml", "json"])
+@pytest.mark.parametrize(
+    "accept", ["text/html", "application/xml", "image/*", "text/plain, application/xml", "json"]
+)
 async def test_only_a_client_that_can_take_neither_form_is_refused(mcp: Mcp, accept: str) -> None:
     answer = await mcp.call("tools/list", headers={"accept": accept})
 

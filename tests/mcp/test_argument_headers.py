@@ -17,7 +17,12 @@ SCHEMA = {
         "dry": {"type": "boolean", "x-mcp-header": "DRY"},
         "where": {
             "type": "object",
-            "properties": {"inner": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}}},
+            "properties": {
+                "inner": {
+                    "type": "object",
+                    "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}},
+                }
+            },
         },
         "plain": {"type": "string"},
     },
@@ -173,7 +178,17 @@ async def test_another_tool_needs_no_such_header() -> None:
 
 @pytest.mark.requirement("R-71")
 async def test_an_argument_that_is_still_to_be_asked_for_needs_no_header() -> None:
-    asked = {"into": "arguments", "params": {"message": "Where?", "requestedSchema": {"type": "object", "properties": {"region": {"type": "string"}}, "required": ["region"]}}}
+    asked = {
+        "into": "arguments",
+        "params": {
+            "message": "Where?",
+            "requestedSchema": {
+                "type": "object",
+                "properties": {"region": {"type": "string"}},
+                "required": ["region"],
+            },
+        },
+    }
     schema = {**SCHEMA, "required": ["region"]}
     mcp = Mcp(tool(input_schema=schema, before_start=[{"where": asked}]))
     answers = {"where": {"action": "accept", "content": {"region": "north"}}}

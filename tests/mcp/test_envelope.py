@@ -234,7 +234,9 @@ async def test_an_unforeseen_failure_is_one_clear_error_and_the_details_are_logg
 
 @pytest.mark.requirement("R-30")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "post"])
-async def test_other_http_methods_are_405_with_allow_before_anything_else_is_read(mcp: Mcp, method: str) -> None:
+async def test_other_http_methods_are_405_with_allow_before_anything_else_is_read(
+    mcp: Mcp, method: str
+) -> None:
     answer = await mcp.send(Request(method, {"host": "evil.example.com"}, b"nonsense", "anonymous"))
 
     assert answer.status == 405

@@ -12,6 +12,7 @@ from adapter.mcp.headers import decoded_header
 from adapter.mcp.jsonrpc import RpcError
 from tests.support.adapter import TASKS, VERSION, Mcp, tool
 
+
 @pytest.fixture
 def mcp() -> Mcp:
     return Mcp(tool("job"), tool("Job"))
@@ -23,7 +24,9 @@ def sentinel(text: str) -> str:
 
 @pytest.mark.requirement("R-34", "R-35", "R-36", "R-40")
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name"])
-@pytest.mark.parametrize("value", [None, "", "other", "2026-07-28, 2026-07-28", "tools/call, tools/call", "JOB"])
+@pytest.mark.parametrize(
+    "value", [None, "", "other", "2026-07-28, 2026-07-28", "tools/call, tools/call", "JOB"]
+)
 async def test_a_missing_or_different_routing_header_is_32020_at_400(
     mcp: Mcp, name: str, value: str | None
 ) -> None:

@@ -173,7 +173,9 @@ async def test_a_stop_of_something_unknown_to_the_job_system_ends_the_call_all_t
 
 
 @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}], ids=["json", "events"])
-async def test_a_store_that_fails_is_told_as_a_busy_server(meta: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_fails_is_told_as_a_busy_server(
+    meta: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mcp = quick()
 
     async def unreachable(_task_id: str) -> None:
@@ -432,5 +434,3 @@ async def test_many_calls_at_once_each_get_their_own_result() -> None:
     mcp.clock.advance(61)
 
     assert all(await asyncio.gather(*calls))
-
-

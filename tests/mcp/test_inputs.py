@@ -27,7 +27,11 @@ def url(address: str, **members: Any) -> dict[str, Any]:
 
 
 def sampling(*content: Any, **members: Any) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "content": c} for c in content or (TEXT,)], "maxTokens": 9, **members}
+    return {
+        "messages": [{"role": "user", "content": c} for c in content or (TEXT,)],
+        "maxTokens": 9,
+        **members,
+    }
 
 
 def field(**schema: Any) -> dict[str, Any]:
@@ -45,9 +49,22 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     (CREATE, field(type="number", minimum=0, maximum=1.5, default=0.5)),
     (CREATE, field(type="integer", minimum=0, default=3)),
     (CREATE, field(type="boolean", default=False)),
-    (CREATE, field(type="array", items={"type": "string", "enum": ["a"]}, minItems=1, maxItems=2, default=["a"])),
+    (
+        CREATE,
+        field(type="array", items={"type": "string", "enum": ["a"]}, minItems=1, maxItems=2, default=["a"]),
+    ),
     (CREATE, field(type="array", items={"anyOf": CHOICES})),
-    (CREATE, {"message": "m", "requestedSchema": {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": {}}}),
+    (
+        CREATE,
+        {
+            "message": "m",
+            "requestedSchema": {
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "type": "object",
+                "properties": {},
+            },
+        },
+    ),
     (CREATE, url("https://pay.example.com/a?b=c#d")),
     (CREATE, url("HTTPS://pay.example.com:8443")),
     (CREATE, url("http://localhost/x")),
@@ -57,7 +74,10 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     (SAMPLE, sampling([TEXT], {"type": "image", "data": "AAAA", "mimeType": "image/png"})),
     (SAMPLE, sampling({"type": "tool_use", "id": "1", "name": "t", "input": {"a": 1}})),
     (SAMPLE, sampling({"type": "tool_result", "toolUseId": "1", "content": [TEXT], "isError": False})),
-    (SAMPLE, sampling(systemPrompt="s", temperature=1, stopSequences=["x"], includeContext="none", metadata={})),
+    (
+        SAMPLE,
+        sampling(systemPrompt="s", temperature=1, stopSequences=["x"], includeContext="none", metadata={}),
+    ),
     (SAMPLE, sampling(modelPreferences={"hints": [{"name": "m"}], "costPriority": 0.5})),
     (SAMPLE, sampling(tools=[{"name": "t", "inputSchema": {"type": "object"}}], toolChoice={"mode": "auto"})),
     ("roots/list", {}),
@@ -197,37 +217,35 @@ def test_params_that_are_no_json_are_refused() -> None:
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-3, 3) | st.sampled_from(["", "a", "string", "date"]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "const", "title"]), inner),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(-3, 3)
+    | st.sampled_from(["", "a", "string", "date"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "const", "title"]), inner)
+    ),
     max_leaves=4,
 )
 FIELDS = st.fixed_dictionaries(
     {"type": st.sampled_from(["string", "number", "integer", "boolean", "array", "object"])},
-    optional={
-        name: JUNK
-        for name in ("title", "description", "default", "format", "minLength", "maxLength", "enum")
-        + ("oneOf", "enumNames", "minimum", "maximum", "items", "minItems", "maxItems")
-    },
+    optional=dict.fromkeys(("title", "description", "default", "format", "minLength", "maxLength", "enum") + ("oneOf", "enumNames", "minimum", "maximum", "items", "minItems", "maxItems"), JUNK),
 )
 BLOCKS = st.fixed_dictionaries(
     {"type": st.sampled_from(["text", "image", "audio", "tool_use", "tool_result"])},
-    optional={
-        name: JUNK for name in ("text", "data", "mimeType", "id", "name", "input", "toolUseId", "content", "isError")
-    },
+    optional=dict.fromkeys(("text", "data", "mimeType", "id", "name", "input", "toolUseId", "content", "isError"), JUNK),
 )
 SAMPLINGS = st.fixed_dictionaries(
     {
         "messages": st.lists(
-            st.fixed_dictionaries({"role": st.sampled_from(["user", "x"]), "content": BLOCKS | st.lists(BLOCKS)}),
+            st.fixed_dictionaries(
+                {"role": st.sampled_from(["user", "x"]), "content": BLOCKS | st.lists(BLOCKS)}
+            ),
             max_size=2,
         ),
         "maxTokens": st.integers() | JUNK,
     },
-    optional={
-        name: JUNK
-        for name in ("temperature", "systemPrompt", "stopSequences", "includeContext", "metadata")
-        + ("modelPreferences", "tools", "toolChoice")
-    },
+    optional=dict.fromkeys(("temperature", "systemPrompt", "stopSequences", "includeContext", "metadata") + ("modelPreferences", "tools", "toolChoice"), JUNK),
 )
 
 
@@ -235,14 +253,22 @@ SAMPLINGS = st.fixed_dictionaries(
 def test_any_form_field_that_is_shown_is_one_that_the_official_models_know(schema: dict[str, Any]) -> None:
     params = form(properties={"x": schema})
     if request_problem(CREATE, params) is None:
-        OFFICIAL.validate_python({"method": CREATE, "params": params}, strict=True, by_alias=True, by_name=False)
-        TypeAdapter(v2026.PrimitiveSchemaDefinition).validate_python(schema, strict=True, by_alias=True, by_name=False)
+        OFFICIAL.validate_python(
+            {"method": CREATE, "params": params}, strict=True, by_alias=True, by_name=False
+        )
+        TypeAdapter(v2026.PrimitiveSchemaDefinition).validate_python(
+            schema, strict=True, by_alias=True, by_name=False
+        )
 
 
 @given(SAMPLINGS)
-def test_any_sampling_request_that_is_shown_is_one_that_the_official_models_know(params: dict[str, Any]) -> None:
+def test_any_sampling_request_that_is_shown_is_one_that_the_official_models_know(
+    params: dict[str, Any],
+) -> None:
     if request_problem(SAMPLE, params) is None:
-        OFFICIAL.validate_python({"method": SAMPLE, "params": params}, strict=True, by_alias=True, by_name=False)
+        OFFICIAL.validate_python(
+            {"method": SAMPLE, "params": params}, strict=True, by_alias=True, by_name=False
+        )
 
 
 @given(st.text() | st.sampled_from([CREATE, SAMPLE, "roots/list"]), JUNK | st.dictionaries(st.text(), JUNK))
@@ -303,7 +329,9 @@ def test_an_answer_that_fits_its_form_is_taken(content: dict[str, Any]) -> None:
         ({"name": {"first": "Ada"}}, "name"),
     ],
 )
-def test_an_answer_that_breaks_its_form_is_refused_naming_place_and_rule(content: dict[str, Any], says: str) -> None:
+def test_an_answer_that_breaks_its_form_is_refused_naming_place_and_rule(
+    content: dict[str, Any], says: str
+) -> None:
     problem = answer_problem(CREATE, WHOLE, accepted(**content))
 
     assert problem is not None

@@ -111,7 +111,9 @@ async def test_what_is_not_served_is_left_out_of_the_acknowledgement_and_the_str
 
 @pytest.mark.requirement("R-91", "R-95", "R-121")
 @pytest.mark.parametrize("identifier", [0, 7, "", "0", "listen"])
-async def test_every_message_carries_the_id_of_the_request_with_its_type(mcp: Mcp, identifier: object) -> None:
+async def test_every_message_carries_the_id_of_the_request_with_its_type(
+    mcp: Mcp, identifier: object
+) -> None:
     task_id = await mcp.start()
     mcp.end(task_id)
 
@@ -169,7 +171,13 @@ async def test_a_task_is_told_as_it_is_and_then_once_per_change_until_its_end(mc
 
     told = [m["params"] for m in (now, asked, reported, answered, rest[0])]
     assert kinds(rest) == [CHANGED, "result"]
-    assert [t["status"] for t in told] == ["working", "input_required", "input_required", "working", "completed"]
+    assert [t["status"] for t in told] == [
+        "working",
+        "input_required",
+        "input_required",
+        "working",
+        "completed",
+    ]
     assert told[3]["statusMessage"] == "Half (1 of 2)"
     assert told[4]["result"]["content"] == [{"type": "text", "text": "done"}]
     assert not any("resultType" in each for each in told)
@@ -262,7 +270,9 @@ async def test_a_filter_that_asks_for_nothing_does_not_keep_the_stream_open(mcp:
     task_id = await mcp.start()
     mcp.end(task_id)
 
-    answer = await mcp.call("subscriptions/listen", {"notifications": {**to(task_id), "toolsListChanged": odd}})
+    answer = await mcp.call(
+        "subscriptions/listen", {"notifications": {**to(task_id), "toolsListChanged": odd}}
+    )
 
     assert kinds(answer.messages) == [ACKNOWLEDGED, CHANGED, "result"]
 
@@ -378,7 +388,9 @@ async def test_where_replies_are_buffered_the_present_state_is_told_and_the_stre
     mcp.end(done)
 
     answer = await mcp.call("subscriptions/listen", {"notifications": to(running, done)}, seconds_left=20)
-    empty = await mcp.call("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, seconds_left=20)
+    empty = await mcp.call(
+        "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, seconds_left=20
+    )
 
     assert kinds(answer.messages) == [ACKNOWLEDGED, CHANGED, CHANGED, "result"]
     assert {m["params"]["status"] for m in answer.messages[1:3]} == {"working", "completed"}

@@ -18,7 +18,11 @@ RICH_SCHEMA: dict[str, Any] = {
     "$id": "https://example.com/rich",
     "type": "object",
     "$defs": {"address": {"$anchor": "home", "type": "object", "properties": {"city": {"type": "string"}}}},
-    "properties": {"home": {"$ref": "#home"}, "score": {"type": "number", "default": 1.5}, "on": {"const": None}},
+    "properties": {
+        "home": {"$ref": "#home"},
+        "score": {"type": "number", "default": 1.5},
+        "on": {"const": None},
+    },
     "allOf": [{"anyOf": [{"required": ["home"]}, {"required": ["score"]}]}],
     "if": {"properties": {"score": {"minimum": 5}}},
     "then": {"required": ["home"]},
@@ -42,9 +46,12 @@ def names(listed: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.requirement("R-50", "R-51", "R-52")
 @pytest.mark.parametrize(
-    ("size", "expected"), [(100, [100, 31]), (50, [50, 50, 31]), (131, [131]), (130, [130, 1]), (1, [1] * 131)]
+    ("size", "expected"),
+    [(100, [100, 31]), (50, [50, 50, 31]), (131, [131]), (130, [130, 1]), (1, [1] * 131)],
 )
-async def test_all_tools_are_listed_over_pages_in_the_order_of_the_file(size: int, expected: list[int]) -> None:
+async def test_all_tools_are_listed_over_pages_in_the_order_of_the_file(
+    size: int, expected: list[int]
+) -> None:
     listed = await pages(Mcp(*MANY, page_size=size))
 
     assert [len(page["tools"]) for page in listed] == expected

@@ -155,4 +155,7 @@ async def test_on_tasks_the_capability_is_told_before_params_and_the_task(method
 
     for params in ({"taskId": "gate-test"}, {"taskId": 7}, {}):
         assert (await mcp.call(method, params, caps={})).refusal == (400, -32021)
-    assert (await mcp.call(method, {"taskId": "a"}, caps={}, headers={"mcp-name": "b"})).refusal == (400, -32020)
+    assert (await mcp.call(method, {"taskId": "a"}, caps={}, headers={"mcp-name": "b"})).refusal == (
+        400,
+        -32020,
+    )

@@ -22,7 +22,13 @@ BLOCKS: list[dict[str, Any]] = [
     {"type": "text", "text": "", "annotations": {"audience": ["user"], "priority": 1}, "_meta": {"a": 1}},
     {"type": "image", "data": "AAAA", "mimeType": "image/png"},
     {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
-    {"type": "resource_link", "uri": "s3://bucket/key", "name": "key", "size": 5, "icons": [{"src": "https://e.org/i"}]},
+    {
+        "type": "resource_link",
+        "uri": "s3://bucket/key",
+        "name": "key",
+        "size": 5,
+        "icons": [{"src": "https://e.org/i"}],
+    },
     {"type": "resource", "resource": {"uri": "x:y", "text": "t", "mimeType": "text/plain"}},
     {"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA"}},
 ]
@@ -114,7 +120,9 @@ def test_data_becomes_one_text_block_that_is_never_empty(output: str, text: str)
         ({"const": 0}, "0"),
     ],
 )
-def test_with_an_output_schema_the_data_is_structured_content_too(schema: dict[str, Any], output: str) -> None:
+def test_with_an_output_schema_the_data_is_structured_content_too(
+    schema: dict[str, Any], output: str
+) -> None:
     result = succeeded(output, schema=schema)
 
     assert result["structuredContent"] == orjson.loads(output)
@@ -215,7 +223,11 @@ def test_empty_content_is_filled() -> None:
 @pytest.mark.requirement("R-60")
 @pytest.mark.parametrize(
     ("structured", "says"),
-    [({"structuredContent": {"a": "x"}}, "/a"), ({}, "no structuredContent"), ({"structuredContent": None}, "null")],
+    [
+        ({"structuredContent": {"a": "x"}}, "/a"),
+        ({}, "no structuredContent"),
+        ({"structuredContent": None}, "null"),
+    ],
 )
 def test_a_ready_made_result_must_fit_the_output_schema(structured: dict[str, Any], says: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -235,7 +247,9 @@ def test_a_ready_made_result_that_fits_is_passed_on() -> None:
 
 @pytest.mark.requirement("R-60", "R-111")
 def test_a_ready_made_error_needs_no_structured_content_and_gives_its_text_as_message() -> None:
-    output = orjson.dumps({"content": [BLOCKS[2], {"type": "text", "text": "x" * 400}], "isError": True}).decode()
+    output = orjson.dumps(
+        {"content": [BLOCKS[2], {"type": "text", "text": "x" * 400}], "isError": True}
+    ).decode()
 
     rendered = render(Outcome(Ending.SUCCEEDED, output=output), settings(schema={"type": "object"}))
 
@@ -247,7 +261,9 @@ def test_a_ready_made_error_needs_no_structured_content_and_gives_its_text_as_me
 def test_a_ready_made_error_without_text_has_a_message_all_the_same() -> None:
     output = orjson.dumps({"content": [BLOCKS[2]], "isError": True}).decode()
 
-    assert render(Outcome(Ending.SUCCEEDED, output=output), settings()).message == "The tool reported an error"
+    assert (
+        render(Outcome(Ending.SUCCEEDED, output=output), settings()).message == "The tool reported an error"
+    )
 
 
 @pytest.mark.requirement("R-60")
@@ -285,7 +301,11 @@ def test_the_setting_result_takes_nothing_else() -> None:
         (None, "it broke", "it broke"),
         (None, None, "The execution failed"),
         ("", "", "The execution failed"),
-        ("TypeError", '{"errorMessage":"bad day","errorType":"TypeError","stackTrace":["x"]}', "TypeError: bad day"),
+        (
+            "TypeError",
+            '{"errorMessage":"bad day","errorType":"TypeError","stackTrace":["x"]}',
+            "TypeError: bad day",
+        ),
         ("X", '{"errorMessage":5}', 'X: {"errorMessage":5}'),
         ("X", '["a"]', 'X: ["a"]'),
     ],
@@ -316,8 +336,12 @@ def test_a_timed_out_execution_is_an_error_result_that_says_so(
 
 
 @pytest.mark.requirement("R-111")
-@pytest.mark.parametrize(("cause", "message"), [("Wrong day", "Wrong day"), (None, "The execution was stopped")])
-def test_an_aborted_execution_has_neither_result_nor_error_but_a_message(cause: str | None, message: str) -> None:
+@pytest.mark.parametrize(
+    ("cause", "message"), [("Wrong day", "Wrong day"), (None, "The execution was stopped")]
+)
+def test_an_aborted_execution_has_neither_result_nor_error_but_a_message(
+    cause: str | None, message: str
+) -> None:
     assert failed(cause=cause, ending=Ending.ABORTED) == Rendered(message=message)
 
 
@@ -362,7 +386,9 @@ def test_a_long_cause_is_cut() -> None:
         (None, -32603, "The workflow failed"),
     ],
 )
-def test_a_workflow_can_end_in_a_json_rpc_error_of_its_own(cause: str | None, code: int, message: str) -> None:
+def test_a_workflow_can_end_in_a_json_rpc_error_of_its_own(
+    cause: str | None, code: int, message: str
+) -> None:
     rendered = failed("McpError", cause)
 
     assert rendered.failure is not None
@@ -413,12 +439,21 @@ def test_output_that_is_not_available_is_an_error_of_the_read() -> None:
 # --- secrets -------------------------------------------------------------------------------------------------------
 
 CAUSES = [
-    ("Function arn:aws:lambda:us-east-1:123456789012:function:book failed", "Function lambda:function:book failed"),
-    ("User: arn:aws:sts::123456789012:assumed-role/r/s is not authorized", "User: sts:assumed-role/r/s is not"),
+    (
+        "Function arn:aws:lambda:us-east-1:123456789012:function:book failed",
+        "Function lambda:function:book failed",
+    ),
+    (
+        "User: arn:aws:sts::123456789012:assumed-role/r/s is not authorized",
+        "User: sts:assumed-role/r/s is not",
+    ),
     ("arn:aws-us-gov:states:us-gov-west-1:123456789012:execution:a:b", "states:execution:a:b"),
     ("arn:aws-cn:s3:::bucket/key", "s3:bucket/key"),
     ("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", "https://sqs.eu-west-1.amazonaws.com/jobs"),
-    ("Image 123456789012.dkr.ecr.eu-west-1.amazonaws.com/app:1", "Image dkr.ecr.eu-west-1.amazonaws.com/app:1"),
+    (
+        "Image 123456789012.dkr.ecr.eu-west-1.amazonaws.com/app:1",
+        "Image dkr.ecr.eu-west-1.amazonaws.com/app:1",
+    ),
     ("Order 123456789013 is unknown", "Order 123456789013 is unknown"),
 ]
 
@@ -476,4 +511,6 @@ def test_whatever_a_workflow_puts_out_is_a_tool_result_that_the_official_model_k
     result = succeeded({"content": content, **members})
 
     assert result["content"]
-    v2026.CallToolResult.model_validate({**result, "resultType": "complete"}, strict=True, by_alias=True, by_name=False)
+    v2026.CallToolResult.model_validate(
+        {**result, "resultType": "complete"}, strict=True, by_alias=True, by_name=False
+    )

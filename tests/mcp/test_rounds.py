@@ -214,7 +214,9 @@ async def test_a_bad_answer_can_be_mended_with_the_same_state() -> None:
     ("answer", "said"), [(DECLINE, "declined"), (CANCEL, "cancelled"), (accepted(sure=False), "other than")]
 )
 @pytest.mark.parametrize("caps", [EVERYTHING, {"elicitation": {}}], ids=["task", "plain"])
-async def test_whoever_says_no_starts_nothing(answer: dict[str, Any], said: str, caps: dict[str, Any]) -> None:
+async def test_whoever_says_no_starts_nothing(
+    answer: dict[str, Any], said: str, caps: dict[str, Any]
+) -> None:
     mcp = asking(CONFIRM)
     state = (await call(mcp, caps=caps)).result["requestState"]
 
@@ -375,7 +377,9 @@ async def test_a_later_round_that_cannot_be_asked_is_told_at_once() -> None:
 
 
 @pytest.mark.requirement("R-82")
-@pytest.mark.parametrize("caps", [{"elicitation": {}}, {"elicitation": {"form": {}}}, {"elicitation": {"form": {}, "url": {}}}])
+@pytest.mark.parametrize(
+    "caps", [{"elicitation": {}}, {"elicitation": {"form": {}}}, {"elicitation": {"form": {}, "url": {}}}]
+)
 async def test_an_empty_declaration_means_forms(caps: dict[str, Any]) -> None:
     assert asked(await call(asking(CONFIRM), caps=caps)) == {"ok"}
 
@@ -423,7 +427,9 @@ async def test_a_state_changed_in_any_place_is_refused() -> None:
     state = (await call(mcp)).result["requestState"]
 
     changed = [state + "-TAMPERED", state[:-1], state[1:], state.replace(".", ""), state + "."]
-    changed += [state[:i] + ("A" if state[i] != "A" else "B") + state[i + 1 :] for i in range(0, len(state), 5)]
+    changed += [
+        state[:i] + ("A" if state[i] != "A" else "B") + state[i + 1 :] for i in range(0, len(state), 5)
+    ]
     for each in changed:
         assert (await call(mcp, {"ok": YES}, each)).error["code"] == -32602
     assert mcp.engine.started == []

@@ -97,7 +97,9 @@ async def test_a_task_has_exactly_the_member_of_its_status(mcp: Mcp, state: str)
 @pytest.mark.requirement("R-114", "R-115", "R-116")
 @in_each_state
 @pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
-async def test_update_and_cancel_are_acknowledged_empty_in_every_state(mcp: Mcp, state: str, method: str) -> None:
+async def test_update_and_cancel_are_acknowledged_empty_in_every_state(
+    mcp: Mcp, state: str, method: str
+) -> None:
     task_id = await STATES[state][0](mcp)
     await mcp.get(task_id)
 
@@ -179,7 +181,9 @@ async def test_a_result_that_cannot_be_read_now_is_an_error_of_the_read_and_not_
 async def test_unknown_foreign_and_expired_tasks_look_the_same(mcp: Mcp, method: str) -> None:
     mine = await mcp.start()
     foreign = await mcp.start(caller="someone else")
-    unknown = [await mcp.call(method, params(method, i)) for i in ("mcp-unknown", "", "#task", "x" * 3000, foreign)]
+    unknown = [
+        await mcp.call(method, params(method, i)) for i in ("mcp-unknown", "", "#task", "x" * 3000, foreign)
+    ]
 
     mcp.clock.advance(90_000)
     expired = await mcp.call(method, params(method, mine))
@@ -259,14 +263,14 @@ async def test_the_end_is_never_told_as_earlier_than_the_beginning(mcp: Mcp) -> 
 
 async def test_the_message_is_what_the_workflow_reported_last(mcp: Mcp) -> None:
     task_id = await mcp.start()
-    mcp.report(task_id, 1, message="Loading", progress=1, total=3)
+    mcp.report(task_id, 1, message="Loading", progress=1234567, total=2e7)
     first = await mcp.get(task_id)
     mcp.report(task_id, 2, kind="log", data="{}")
     silent = await mcp.get(task_id)
     mcp.report(task_id, 3, message="Sorting " + "x" * 400, progress=2.5)
     long = await mcp.get(task_id)
 
-    assert first["statusMessage"] == silent["statusMessage"] == "Loading (1 of 3)"
+    assert first["statusMessage"] == silent["statusMessage"] == "Loading (1234567 of 20000000)"
     assert long["statusMessage"].startswith("Sorting xx")
     assert len(long["statusMessage"]) <= 300
 
@@ -450,7 +454,9 @@ async def test_a_question_is_shown_only_to_callers_who_declare_its_kind(mcp: Mcp
         task = await mcp.get(task_id, caps={**TASKS, **declared})
         assert (task["status"] == "input_required") == (other == kind), other
         if other != kind:
-            assert task["statusMessage"].startswith(f"Waiting for input that this client cannot give: {method}")
+            assert task["statusMessage"].startswith(
+                f"Waiting for input that this client cannot give: {method}"
+            )
     assert (await mcp.get(task_id, caps={**TASKS, **needed}))["inputRequests"].keys() == {kind}
 
 
@@ -568,7 +574,11 @@ async def unavailable(*_: object, **__: object) -> None:
 async def test_a_cancelled_notification_cancels_no_task(mcp: Mcp) -> None:
     task_id = await mcp.start(identifier=7)
 
-    notice = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "taskId": task_id}}
+    notice = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": 7, "taskId": task_id},
+    }
     assert (await mcp.post(notice)).status == 202
 
     assert mcp.engine.stopped == []

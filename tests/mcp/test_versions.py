@@ -102,7 +102,9 @@ async def test_removed_methods_are_unknown_with_modern_meta(mcp: Mcp, method: st
         "completion/complete",
     ],
 )
-async def test_methods_of_undeclared_features_are_unknown_and_say_so_in_json_rpc(mcp: Mcp, method: str) -> None:
+async def test_methods_of_undeclared_features_are_unknown_and_say_so_in_json_rpc(
+    mcp: Mcp, method: str
+) -> None:
     answer = await mcp.call(method, {"name": "x", "uri": "x:y"})
 
     assert answer.refusal == (404, -32601)
@@ -110,7 +112,9 @@ async def test_methods_of_undeclared_features_are_unknown_and_say_so_in_json_rpc
 
 
 @pytest.mark.requirement("R-124")
-@pytest.mark.parametrize("method", ["tasks/list", "tasks/result", "tasks/delete", "tasks/", "tasks", "Tasks/get"])
+@pytest.mark.parametrize(
+    "method", ["tasks/list", "tasks/result", "tasks/delete", "tasks/", "tasks", "Tasks/get"]
+)
 async def test_there_are_no_methods_of_our_own_under_tasks(mcp: Mcp, method: str) -> None:
     assert (await mcp.call(method, {"taskId": "mcp-1"}, headers={"mcp-name": None})).refusal == (404, -32601)
 

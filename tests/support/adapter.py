@@ -30,7 +30,7 @@ EXTENSION = PREFIX + "tasks"
 TASKS: Json = {"extensions": {EXTENSION: {}}}
 FORMS: Json = {**TASKS, "elicitation": {}}
 ACCOUNT = "123456789012"
-TOKEN = "task-token-AAAAKgAAAAIAAAAA"  # noqa: S105 - no real one
+TOKEN = "task-token-AAAAKgAAAAIAAAAA"
 UNREAD = frozenset({403, 405, 406, 413, 415})
 """Statuses of requests whose body is not looked at, so that their id is not known."""
 PATIENCE = 5.0
@@ -38,9 +38,7 @@ PATIENCE = 5.0
 
 
 def tool(name: str = "job", **members: Any) -> Tool:
-    return Tool.model_validate(
-        {"name": name, "description": "Does a job.", "state_machine": name, **members}
-    )
+    return Tool.model_validate({"name": name, "description": "Does a job.", "state_machine": name, **members})
 
 
 def form(
@@ -193,7 +191,10 @@ class Mcp:
         disconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> Request:
         """A well-formed request. `headers` and `meta` are added to it; None as a header takes it away."""
-        said = {PREFIX + "protocolVersion": VERSION, PREFIX + "clientCapabilities": FORMS if caps is None else caps}
+        said = {
+            PREFIX + "protocolVersion": VERSION,
+            PREFIX + "clientCapabilities": FORMS if caps is None else caps,
+        }
         full = {**(params or {}), "_meta": {**said, **(meta or {})}}
         body = {"jsonrpc": "2.0", "id": identifier, "method": method, "params": full}
         sent = {**routing_headers(method, full), **(headers or {})}
@@ -269,7 +270,9 @@ class Mcp:
         (task_id,) = self.store.tasks
         return task_id
 
-    def end(self, task_id: str, output: str | None = "{}", ending: Ending = Ending.SUCCEEDED, **members: Any) -> None:
+    def end(
+        self, task_id: str, output: str | None = "{}", ending: Ending = Ending.SUCCEEDED, **members: Any
+    ) -> None:
         """The execution ends, and enough time passes for the next read to see it."""
         shown = output if ending is Ending.SUCCEEDED else None
         self.engine.end(self.execution(task_id), Outcome(ending, output=shown, **members))

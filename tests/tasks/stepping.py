@@ -77,7 +77,14 @@ class Operation:
         self._go(lambda: work.send(None))
 
     def advance(self) -> None:
+        assert not self.over
         self._go(lambda: self._work.send(None))
+
+    def reach(self, call: str, *, done: bool = False) -> Operation:
+        """Goes on until it stands at this call."""
+        while self.step is None or (self.step.call, self.step.done) != (call, done):
+            self.advance()
+        return self
 
     def fail(self) -> None:
         """The call that it stands at does not succeed, as far as the caller can tell."""

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
     invariant,
     precondition,
@@ -20,12 +19,12 @@ from hypothesis.stateful import (
 
 from adapter.errors import EngineUnavailable, StartRejected, StoreUnavailable
 from adapter.tasks.engine import Engine, Refusal, Snapshot
-from adapter.tasks.model import Ending, Outcome, Question, Task
+from adapter.tasks.model import Ending, Outcome, Task
 from adapter.tasks.service import START_WINDOW_MS, TaskService
 from adapter.tasks.store import TaskStore
-from tests.support.memory import ManualClock, MemoryEngine, MemoryStore
+from tests.support.memory import ManualClock, MemoryEngine
 from tests.tasks.stepping import CRASHES, Operation, Step, Stepped, at_once, pause
-from tests.tasks.world import OWNER, Policy, World, new_task
+from tests.tasks.world import OWNER, Policy, Records, World, new_task
 
 ENDINGS = (Ending.SUCCEEDED, Ending.FAILED, Ending.TIMED_OUT)
 
@@ -68,21 +67,6 @@ class Workflows(MemoryEngine):
         self.closed_tokens |= {token for token, of in self.waits.items() if of == execution}
 
 
-class Records(MemoryStore):
-    """Remembers which answer was recorded for which token."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers: dict[str, str] = {}
-
-    async def record_answer(self, task_id: str, question: Question, answer: str, **named: Any) -> bool:
-        recorded = await super().record_answer(task_id, question, answer, **named)
-        if recorded:
-            assert question.token not in self.answers, "answered twice"
-            self.answers[question.token] = answer
-        return recorded
-
-
 class SteppedWorkflows(Stepped):
     """A start is not attempted after its time, however long it was held up."""
 
@@ -113,8 +97,6 @@ class Served:
 class AnyOrder(RuleBasedStateMachine):
     """The clients know the handles that they were given; three confirmations are used again and again."""
 
-    requests = Bundle("requests")
-
     def __init__(self) -> None:
         super().__init__()
         self.clock = ManualClock()
@@ -122,58 +104,69 @@ class AnyOrder(RuleBasedStateMachine):
         self.workflows = Workflows(clock=self.clock)
         self.world = World(self.clock, self.store, self.workflows)
         self.engine = SteppedWorkflows(self.workflows)
+        self.requests: list[Served] = []
         self.handles: dict[str, None] = {}
         self.ends: dict[str, Outcome] = {}
         self.asked = 0
 
     # --- requests ------------------------------------------------------------------------------------------
 
-    @rule(target=requests, nonce=st.sampled_from([None, "a" * 22, "b" * 22, "c" * 22]))
-    def create(self, nonce: str | None) -> Served:
-        return self._serve("create", lambda s: s.create(new_task(nonce=nonce)), self._created)
+    @rule(nonce=st.sampled_from([None, "a" * 22, "b" * 22, "c" * 22]), finished=st.booleans())
+    def create(self, nonce: str | None, finished: bool) -> None:
+        self._serve("create", lambda s: s.create(new_task(nonce=nonce)), self._created)
+        if finished:
+            self._resume(self.requests[-1], self.requests[-1].operation.finish)
 
     @precondition(lambda self: self.handles)
-    @rule(target=requests, data=st.data())
-    def get(self, data: st.DataObject) -> Served:
+    @rule(data=st.data())
+    def get(self, data: st.DataObject) -> None:
         task_id = self._handle(data)
-        return self._serve("get", lambda s: s.get(task_id, OWNER), self._read)
+        self._serve("get", lambda s: s.get(task_id, OWNER), self._read)
 
-    @precondition(lambda self: self.handles)
-    @rule(target=requests, data=st.data(), value=st.integers(0, 9))
-    def answer(self, data: st.DataObject, value: int) -> Served | None:
-        task_id = self._handle(data)
+    @precondition(lambda self: self._open_keys())
+    @rule(data=st.data(), value=st.integers(0, 9))
+    def answer(self, data: st.DataObject, value: int) -> None:
+        task_id, key = data.draw(st.sampled_from(self._open_keys()))
+        others = {k for i, k in self._open_keys() if i == task_id and data.draw(st.booleans())}
         waiting = {q.key: q.token for q in self.store.tasks[task_id].questions}
-        keys = data.draw(st.lists(st.sampled_from(sorted(waiting)), unique=True)) if waiting else []
-        answers: dict[str, object] = {key: {"value": value} for key in keys}
-        return self._serve(
-            "answer",
-            lambda s: s.answer(task_id, OWNER, answers),
-            lambda _: self._answered(task_id, {waiting[key] for key in keys}),
+        answers: dict[str, object] = dict.fromkeys(sorted({key, *others}), {"value": value})
+        tokens = {waiting[key] for key in answers}
+        self._serve(
+            "answer", lambda s: s.answer(task_id, OWNER, answers), lambda _: self._answered(task_id, tokens)
         )
 
     @precondition(lambda self: self.handles)
-    @rule(target=requests, data=st.data())
-    def cancel(self, data: st.DataObject) -> Served:
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
         task_id = self._handle(data)
-        return self._serve("cancel", lambda s: s.cancel(task_id, OWNER), lambda _: self._cancelled(task_id))
+        self._serve("cancel", lambda s: s.cancel(task_id, OWNER), lambda _: self._cancelled(task_id))
 
-    @rule(request=requests, steps=st.integers(1, 4))
-    def go_on(self, request: Served, steps: int) -> None:
+    @precondition(lambda self: self.requests)
+    @rule(data=st.data(), steps=st.integers(1, 6))
+    def go_on(self, data: st.DataObject, steps: int) -> None:
+        request = self._request(data)
         for _ in range(steps):
-            self._resume(request, request.operation.advance)
+            if not request.operation.over:
+                self._resume(request, request.operation.advance)
 
-    @rule(request=requests)
-    def finish(self, request: Served) -> None:
+    @precondition(lambda self: self.requests)
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        request = self._request(data)
         self._resume(request, request.operation.finish)
 
-    @rule(request=requests)
-    def fail(self, request: Served) -> None:
+    @precondition(lambda self: self.requests)
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        request = self._request(data)
         self._resume(request, request.operation.fail)
 
-    @rule(request=requests, how=st.sampled_from(CRASHES))
-    def crash(self, request: Served, how: str) -> None:
-        if not request.operation.over:
-            request.operation.crash(how)
+    @precondition(lambda self: self.requests)
+    @rule(data=st.data(), how=st.sampled_from(CRASHES))
+    def crash(self, data: st.DataObject, how: str) -> None:
+        request = self._request(data)
+        self.requests.remove(request)
+        request.operation.crash(how)
 
     # --- the world -----------------------------------------------------------------------------------------
 
@@ -266,7 +259,7 @@ class AnyOrder(RuleBasedStateMachine):
         kind: str,
         work: Callable[[TaskService], Coroutine[Any, Any, Any]],
         check: Callable[[Operation], None],
-    ) -> Served:
+    ) -> None:
         service = TaskService(
             cast(TaskStore, Stepped(self.store, "store")),
             {"memory": cast(Engine, self.engine)},
@@ -275,15 +268,14 @@ class AnyOrder(RuleBasedStateMachine):
             budget=self.world.new_budget(),
             clock=self.clock,
         )
-        return Served(kind, Operation(work(service)), check)
+        self.requests.append(Served(kind, Operation(work(service)), check))
 
     def _resume(self, request: Served, resume: Callable[[], object]) -> None:
         operation = request.operation
-        if operation.over:
-            return
         resume()
         if not operation.over:
             return
+        self.requests.remove(request)
         if operation.error is None:
             request.check(operation)
         else:
@@ -306,6 +298,12 @@ class AnyOrder(RuleBasedStateMachine):
     def _cancelled(self, task_id: str) -> None:
         task = self.store.tasks[task_id]
         assert task.cancel_requested_at is not None or task.outcome is not None
+
+    def _request(self, data: st.DataObject) -> Served:
+        return data.draw(st.sampled_from(self.requests))
+
+    def _open_keys(self) -> list[tuple[str, str]]:
+        return [(i, q.key) for i in self.handles for q in self.store.tasks[i].questions if q.answer is None]
 
     def _handle(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(list(self.handles)))

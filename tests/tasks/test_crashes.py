@@ -79,10 +79,7 @@ async def _newly_asking(world: World) -> Task:
 
 async def _undelivered(world: World) -> Task:
     task = await world.asked("one", "two")
-    dead = Operation(_answer_both(stepped_process(world), task))
-    while dead.step is None or dead.step.call != "answer":
-        dead.advance()
-    dead.crash("killed")
+    Operation(_answer_both(stepped_process(world), task)).reach("answer").crash("killed")
     world.clock.advance(10)
     return task
 

@@ -90,9 +90,7 @@ async def test_two_readers_that_see_different_ends_give_the_same_answer(world: W
     task = await world.create()
     world.clock.advance(5)
     world.end(task, Outcome(Ending.FAILED))
-    slow = _read(world, task.record.task_id)
-    while slow.step is None or (slow.step.call, slow.step.done) != ("describe", True):
-        slow.advance()
+    slow = _read(world, task.record.task_id).reach("describe", done=True)
 
     world.end(task, DONE)
     world.clock.advance(10)
@@ -129,10 +127,7 @@ async def test_after_a_reader_died_with_the_claim_nobody_asks_until_its_lease_is
     task = await world.create()
     world.end(task)
     world.clock.advance(5)
-    dead = _read(world, task.record.task_id)
-    while dead.step is None or dead.step.call != "describe":
-        dead.advance()
-    dead.crash("killed")
+    _read(world, task.record.task_id).reach("describe").crash("killed")
 
     world.clock.advance(9.999)
     assert (await world.get(task)).outcome is None

@@ -261,13 +261,16 @@ async def test_closing_ends_every_follower_and_lets_new_ones_see_the_task_once()
     stage = Stage()
     tasks = [await stage.world.create() for _ in range(3)]
     states = [stage.collect(task) for task in tasks]
-    await _at(1)
+    async with aclosing(stage.follow(tasks[0])) as idle:
+        await anext(idle)
+        await _at(1)
 
-    stage.watcher.close()
+        stage.watcher.close()
 
-    assert [len(told) for told in await asyncio.gather(*states)] == [1, 1, 1]
-    assert len(await stage.collect(tasks[0])) == 1
-    assert await stage.reads_until(60) == 0
+        assert [len(told) for told in await asyncio.gather(*states)] == [1, 1, 1]
+        assert len(await stage.collect(tasks[0])) == 1
+        assert await stage.reads_until(60) == 0
+        assert [state async for state in idle] == []
 
 
 @in_virtual_time
@@ -313,12 +316,12 @@ async def test_a_store_that_is_down_at_the_first_read_is_told() -> None:
 @in_virtual_time
 async def test_leaving_and_coming_back_does_not_double_the_reads() -> None:
     stage = Stage()
-    task = await stage.world.create()
-    steady = stage.collect(task)
+    task, other = await stage.world.create(), await stage.world.create()
+    steady = [stage.collect(task), stage.collect(other)]
     await _at(100)
     undisturbed = await stage.reads_until(200)
-    steady.cancel()
-    await asyncio.wait({steady})
+    steady[0].cancel()
+    await asyncio.wait({steady[0]})
     for _ in range(20):
         changes = stage.follow(task)
         await anext(changes)
@@ -328,7 +331,7 @@ async def test_leaving_and_coming_back_does_not_double_the_reads() -> None:
 
     assert await stage.reads_until(301) <= undisturbed
     stage.watcher.close()
-    await returned
+    await asyncio.gather(steady[1], returned)
 
 
 @in_virtual_time

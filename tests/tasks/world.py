@@ -35,6 +35,21 @@ class Policy:
         return None if isinstance(answer, dict) and "value" in answer else "value is required"
 
 
+class Records(MemoryStore):
+    """Remembers which answer was recorded for which token; there is never a second one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: dict[str, str] = {}
+
+    async def record_answer(self, task_id: str, question: Question, answer: str, **named: Any) -> bool:
+        recorded = await super().record_answer(task_id, question, answer, **named)
+        if recorded:
+            assert question.token not in self.answers, "answered twice"
+            self.answers[question.token] = answer
+        return recorded
+
+
 class Observed:
     """A part whose calls are written down, and fail or take time as a test says."""
 
@@ -83,11 +98,11 @@ class World:
     def __init__(
         self,
         clock: ManualClock | None = None,
-        memory: MemoryStore | None = None,
+        memory: Records | None = None,
         jobs: MemoryEngine | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
-        self.memory = memory or MemoryStore()
+        self.memory = memory or Records()
         self.jobs = jobs or MemoryEngine()
         self.journal: list[str] = []
         self.store = Observed(self.memory, "store", self.journal, self.clock)
