@@ -103,6 +103,8 @@ def _session() -> AioSession:
     session = get_session()
     # botocore reads AWS_DEFAULT_REGION only; containers and people set AWS_REGION.
     region = session.get_config_variable("region") or os.environ.get("AWS_REGION")
+    if not region:
+        raise ConfigurationError("no AWS region is set: set AWS_REGION")
     session.set_config_variable("region", region)
     config = AioConfig(
         connect_timeout=CONNECT_TIMEOUT,

@@ -65,7 +65,8 @@ def assemble(
     pace = RefreshPace(int(settings.refresh_min * 1000), int(settings.refresh_max * 1000))
     budget = DescribeBudget(settings.describe_rate, settings.describe_burst)
     service = TaskService(store, {ENGINE: engine}, QuestionPolicy(), pace=pace, budget=budget, clock=clock)
-    watcher = Watcher(service, longest=settings.watch_max, clock=clock)
+    longest = settings.watch_max
+    watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
     endpoint = _endpoint(settings, catalog, targets, service, watcher, clock)
     return Parts(endpoint, service, watcher)
 
@@ -134,11 +135,12 @@ def check_catalog(catalog: Catalog, settings: Settings) -> None:
             )
         if tool.ttl > settings.max_ttl:
             raise ConfigurationError(
-                f"tool {tool.name!r}: timeout and retention together are longer than the limit of "
-                f"{settings.max_ttl:g} s (ADAPTER_MAX_TTL)"
+                f"{settings.tools}: tool {tool.name!r}: timeout and retention together are longer than the limit of "
+                f"{settings.max_ttl:.0f} s (ADAPTER_MAX_TTL)"
             )
         for round_ in tool.before_start:
             for key, request in round_.requests.items():
                 problem = request_problem(request.method, request.params)
                 if problem is not None:
-                    raise ConfigurationError(f"tool {tool.name!r}: before_start {key!r}: {problem}")
+                    where = f"{settings.tools}: tool {tool.name!r}: before_start {key!r}"
+                    raise ConfigurationError(f"{where}: {problem}")

@@ -43,7 +43,8 @@ def create(tasks: int) -> Starlette:
 
     async def end(_request: Request) -> Response:
         for task_id in many(tasks):
-            await store.latch(task_id, outcome())
+            record = store.tasks[task_id].record
+            await store.latch(task_id, outcome(), expires_at=record.expires_at)
         return JSONResponse(tasks)
 
     app = create_app(open_endpoint, path="/mcp")

@@ -1,22 +1,24 @@
-"""The same job on the official SDK: stateless, JSON replies, tasks in a dictionary, nothing checked by hand."""
+"""The same job on the official SDK, as its documentation adds an extension: stateless, with JSON replies."""
 
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
-import orjson
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
-from mcp_types import CallToolRequestParams, ListToolsResult, PaginatedRequestParams, RequestParams, Tool
-from pydantic import Field
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.extension import Extension, MethodBinding
+from mcp.server.mcpserver import MCPServer
+from mcp_types import CallToolRequestParams, RequestParams
+from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 
-from adapter.tasks.model import Task
+from adapter.mcp.meta import TASKS_EXTENSION
 from adapter.mcp.task_shapes import timestamp
+from adapter.tasks.model import Task
 from bench.exchanges import COMPLETED, OUTPUT, RUNNING, TOOL, running_task
 
-Context = ServerRequestContext[dict[str, Any], Any]
+Context = ServerRequestContext[Any, Any]
 
 
 class TaskParams(RequestParams):
@@ -25,39 +27,64 @@ class TaskParams(RequestParams):
     task_id: str = Field(alias="taskId")
 
 
-def create(_tasks: int) -> Starlette:
-    """The application; its store holds the running and the completed task that the others hold."""
-    store = {task_id: running_task(task_id) for task_id in (RUNNING, COMPLETED)}
+class TaskResult(BaseModel):
+    """A task on the wire."""
 
-    async def get(_context: Context, params: TaskParams) -> dict[str, Any]:
-        fields = _fields(store[params.task_id])
+    result_type: Literal["complete", "task"] = Field(serialization_alias="resultType")
+    task_id: str = Field(serialization_alias="taskId")
+    status: str = "working"
+    created_at: str = Field(serialization_alias="createdAt")
+    last_updated_at: str = Field(serialization_alias="lastUpdatedAt")
+    ttl_ms: int = Field(serialization_alias="ttlMs")
+    poll_interval_ms: int = Field(serialization_alias="pollIntervalMs")
+    status_message: str | None = Field(serialization_alias="statusMessage")
+    result: dict[str, Any] | None = None
+
+
+class Tasks(Extension):
+    """The tasks extension over a dictionary."""
+
+    identifier = TASKS_EXTENSION
+
+    def __init__(self) -> None:
+        self._store = {task_id: running_task(task_id) for task_id in (RUNNING, COMPLETED)}
+
+    def methods(self) -> Sequence[MethodBinding]:
+        return [MethodBinding("tasks/get", TaskParams, self._get)]
+
+    async def intercept_tool_call(
+        self, params: CallToolRequestParams, ctx: Context, call_next: CallNext
+    ) -> HandlerResult:
+        task = running_task(f"mcp-{secrets.token_urlsafe(16)}", age_ms=0)
+        self._store[task.record.task_id] = task
+        return _shown(task, "task")
+
+    async def _get(self, _context: Context, params: TaskParams) -> HandlerResult:
+        shown = _shown(self._store[params.task_id], "complete")
         if params.task_id == COMPLETED:
-            content = [{"type": "text", "text": OUTPUT}]
-            result = {"content": content, "resultType": "complete"}
-            return {**fields, "status": "completed", "result": result}
-        return fields
+            shown.status = "completed"
+            shown.result = {"content": [{"type": "text", "text": OUTPUT}], "resultType": "complete"}
+        return shown
 
-    async def call(_context: Context, params: CallToolRequestParams) -> Any:
-        orjson.dumps(params.arguments)
-        task = running_task(f"mcp-{secrets.token_urlsafe(16)}")
-        store[task.record.task_id] = task
-        return {"resultType": "task", **_fields(task)}
 
-    async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[Tool(name=TOOL.name, input_schema=TOOL.input_schema)])
+def create(_tasks: int) -> Starlette:
+    """The application; it holds the running and the completed task that `bench.adapter_server` holds."""
 
-    server: Server[dict[str, Any]] = Server("sdk", version="1", on_list_tools=list_tools, on_call_tool=call)
-    server.add_request_handler("tasks/get", TaskParams, get)
+    async def run(day: str, region: str, recipients: list[str]) -> str:
+        return OUTPUT
+
+    server = MCPServer("sdk", version="1", extensions=[Tasks()], log_level="WARNING")
+    server.add_tool(run, name=TOOL.name, description=TOOL.description)
     return server.streamable_http_app(stateless_http=True, json_response=True)
 
 
-def _fields(task: Task) -> dict[str, Any]:
-    return {
-        "taskId": task.record.task_id,
-        "status": "working",
-        "createdAt": timestamp(task.record.created_at),
-        "lastUpdatedAt": timestamp(task.updated_at),
-        "ttlMs": task.record.ttl_ms,
-        "pollIntervalMs": task.record.poll_ms,
-        "statusMessage": task.message,
-    }
+def _shown(task: Task, result_type: Literal["complete", "task"]) -> TaskResult:
+    return TaskResult(
+        result_type=result_type,
+        task_id=task.record.task_id,
+        created_at=timestamp(task.record.created_at),
+        last_updated_at=timestamp(task.updated_at),
+        ttl_ms=task.record.ttl_ms,
+        poll_interval_ms=task.record.poll_ms,
+        status_message=task.message,
+    )

@@ -59,6 +59,7 @@ async def serve(app: ASGIApp) -> None:
         ws="none",
         lifespan="on",
         access_log=False,
+        server_header=False,
         log_level="warning",
         timeout_graceful_shutdown=2,
         backlog=4096,

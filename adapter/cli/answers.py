@@ -33,7 +33,7 @@ class AnswerSource(Protocol):
 
 
 class Answers:
-    """`given` contents are used in order, one for each question; then `decline`, or the terminal if there is one."""
+    """`given` contents are used in order, one for each question; then `decline`, or the terminal."""
 
     def __init__(self, given: Sequence[JsonObject], *, decline: bool, terminal: Terminal | None) -> None:
         self._given = list(given)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,32 @@ from .exits import CommandError, ExitCode
 JsonObject = dict[str, Any]
 
 
-def tool_arguments(text: str | None, pairs: Sequence[str], schema: JsonObject) -> JsonObject:
-    """The arguments; a pair wins over the same member of the JSON. Raises CommandError."""
-    arguments = json_object(text, "--args") if text is not None else {}
-    properties = schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not key or not separator:
-            raise _wrong(f"-a {pair}: write it as key=value")
-        arguments[key] = _typed(value, known.get(key))
-    return arguments
+@dataclass(frozen=True, slots=True)
+class GivenArguments:
+    """What the command line says, before the tool's schema is known."""
+
+    members: JsonObject
+    pairs: Mapping[str, str]
+
+    @classmethod
+    def read(cls, text: str | None, pairs: Sequence[str]) -> GivenArguments:
+        """From `--args` and `-a`. Raises CommandError."""
+        members = json_object(text, "--args") if text is not None else {}
+        return cls(members, dict(_split(pair) for pair in pairs))
+
+    def fitted(self, schema: JsonObject) -> JsonObject:
+        """The arguments for a tool with this input schema; a pair wins over the same member of the JSON."""
+        properties = schema.get("properties")
+        known = properties if isinstance(properties, dict) else {}
+        typed = {key: _typed(text, known.get(key)) for key, text in self.pairs.items()}
+        return {**self.members, **typed}
+
+
+def _split(pair: str) -> tuple[str, str]:
+    key, separator, value = pair.partition("=")
+    if not key or not separator:
+        raise _wrong(f"-a {pair}: write it as key=value")
+    return key, value
 
 
 def json_object(text: str, option: str) -> JsonObject:
@@ -34,7 +50,7 @@ def json_object(text: str, option: str) -> JsonObject:
     except json.JSONDecodeError as error:
         raise _wrong(f"{option}: not valid JSON at column {error.colno}: {error.msg}") from None
     if not isinstance(value, dict):
-        raise _wrong(f"{option}: must be a JSON object, such as '{{\"name\": \"value\"}}'")
+        raise _wrong(f'{option}: must be a JSON object, such as \'{{"name": "value"}}\'')
     return value
 
 
@@ -47,7 +63,7 @@ def _read(path: Path, option: str) -> str:
         raise _wrong(f"{option}: {path} is not UTF-8 text") from None
 
 
-def _typed(text: str, schema: object) -> Any:
+def _typed(text: str, schema: object) -> object:
     """Text stays text where the schema wants a string; elsewhere what is JSON becomes its value."""
     if isinstance(schema, dict) and schema.get("type") == "string":
         return text

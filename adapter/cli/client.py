@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -29,7 +30,7 @@ _CLIENT_INFO = {"name": "adapter-call", "version": __version__}
 _CONNECT_SECONDS = 5.0
 _SILENCE_SECONDS = 60.0
 """Longer than the pause between two keep-alive comments of an open stream."""
-_PASSING_STATUS = (429, 502, 503, 504)
+_PASSING_STATUS = (429, 500, 502, 503, 504)
 _INTERNAL_ERROR = -32603
 _MAX_PAGES = 100
 
@@ -74,7 +75,7 @@ class McpClient:
         headers: Mapping[str, str] | None = None,
         on_notification: Notify | None = None,
     ) -> JsonObject:
-        """The result. With `on_notification`, progress is asked for. Raises ServerUnreachable, RequestRefused."""
+        """The result; `on_notification` asks for progress. Raises ServerUnreachable, RequestRefused."""
         meta = {"progressToken": "call"} if on_notification is not None else {}
         async with aclosing(self._exchange(method, params, meta, name, headers)) as messages:
             async for message in messages:
@@ -106,11 +107,11 @@ class McpClient:
             "tools/call", params, name=tool["name"], headers=headers, on_notification=on_notification
         )
 
-    async def on_task(self, method: str, task_id: str, **params: Any) -> JsonObject:
+    async def on_task(self, method: str, task_id: str, **params: object) -> JsonObject:
         """`tasks/get`, `tasks/update` or `tasks/cancel`."""
         return await self.request(method, {"taskId": task_id, **params}, name=task_id)
 
-    async def listen(self, task_ids: list[str]) -> AsyncIterator[JsonObject]:
+    async def listen(self, task_ids: list[str]) -> AsyncGenerator[JsonObject, None]:
         """Every message of one subscription, the closing result included."""
         params = {"notifications": {"taskIds": task_ids}}
         async with aclosing(self._exchange("subscriptions/listen", params, {}, None, None)) as messages:
@@ -150,8 +151,7 @@ class McpClient:
                 async for reply in _replies(response):
                     yield reply
         except (aiohttp.ClientError, OSError) as error:
-            reason = str(error) or "no answer in time"
-            raise ServerUnreachable(f"cannot reach {self._url}: {reason}") from None
+            raise ServerUnreachable(f"cannot reach {self._url}: {_reason(error)}") from None
 
 
 @asynccontextmanager
@@ -184,6 +184,12 @@ async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             elif not line and data:
                 yield b"\n".join(data)
                 data = []
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or "no answer in time"
 
 
 def _parsed(body: bytes, status: int) -> JsonObject:

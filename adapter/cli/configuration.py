@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -35,9 +36,9 @@ _S = TypeVar("_S", bound=Settings)
 
 def load_settings(kind: type[_S], tools: Path | None) -> _S:
     """The settings of the environment, with the tools file of the command line. Raises ConfigurationError."""
-    given = {} if tools is None else {"tools": tools}
+    make: Callable[..., _S] = kind
     try:
-        return kind(**given)
+        return make() if tools is None else make(tools=tools)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = f"{kind.model_config['env_prefix']}{first['loc'][0]}".upper()

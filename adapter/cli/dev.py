@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -50,7 +51,7 @@ async def _serve(settings: DevSettings, catalog: Catalog, listener: socket.socke
     await _deploy(settings, catalog)
 
     def ready() -> None:
-        _welcome(console(), catalog, server.url_of(listener, settings.path))
+        welcome(console(), catalog, server.url_of(listener, settings.path))
 
     async with open_adapter(settings, catalog) as parts:
         await server.serve(parts, settings, listener, origins=_ANY_ORIGIN, on_ready=ready)
@@ -68,18 +69,13 @@ def _engine() -> Iterator[None]:
     if os.environ.get("AWS_ENDPOINT_URL"):
         yield
         return
-    before = dict(os.environ)
     with LocalAws.start() as aws:
-        for name in before:
+        for name in list(os.environ):
             if name.startswith("AWS_") or name.lower().endswith("_proxy"):
                 del os.environ[name]
         os.environ.update(aws.environment)
         os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+        yield
 
 
 def _end_with_stdin() -> None:
@@ -88,7 +84,8 @@ def _end_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _welcome(screen: Console, catalog: Catalog, url: str) -> None:
+def welcome(screen: Console, catalog: Catalog, url: str) -> None:
+    """The first line is the address alone: `tour` reads it there."""
     from rich.table import Table
 
     tools = Table.grid(padding=(0, 2))
@@ -107,7 +104,7 @@ def first_command(tool: Tool, url: str) -> str:
         words += ["-a", f"{name}={_example(tool.input_schema.get('properties', {}).get(name))}"]
     if url != defaults.URL:
         words += ["--url", url]
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def _example(schema: object) -> str:
@@ -115,4 +112,4 @@ def _example(schema: object) -> str:
     kinds = {"integer": 1, "number": 1, "boolean": "true", "array": "[]", "object": "{}"}
     known = [schema[k] for k in ("const", "default") if k in schema]
     listed = [*known, *schema.get("examples", []), *schema.get("enum", [])]
-    return str(listed[0] if listed else kinds.get(str(schema.get("type")), "…"))
+    return str(listed[0] if listed else kinds.get(str(schema.get("type")), "x"))

@@ -1,11 +1,11 @@
-"""How a call's progress is shown: a live line on a terminal, one line per change elsewhere, nothing if quiet."""
+"""How a call's progress is shown: a live line on a terminal, elsewhere one line per change, or nothing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from .output import console, plain
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 _STYLES = {"working": "cyan", "input_required": "yellow", "connection lost": "red", "cancelling": "yellow"}
 
 
-class Display(Protocol):
-    """Shows what happens to a call."""
+class Display:
+    """Shows nothing; the others differ in how much they show."""
 
     def show(self, state: str, message: str | None) -> None:
-        """What it does now."""
-        ...
+        """What the call does now."""
+
+    def running(self) -> AbstractContextManager[None]:
+        """The block in which something is shown."""
+        return nullcontext()
+
+    def paused(self) -> AbstractContextManager[None]:
+        """A block in which a prompt has the screen."""
+        return nullcontext()
 
 
-class Quiet:
-    """Shows nothing."""
-
-    def show(self, state: str, message: str | None) -> None:
-        pass
-
-
-class Lines:
-    """Each change as a line, with the seconds since the start."""
+class Lines(Display):
+    """Each change as a line, with the time since the start."""
 
     def __init__(self) -> None:
         self._console = console(stderr=True)
@@ -41,40 +41,38 @@ class Lines:
     def show(self, state: str, message: str | None) -> None:
         if (state, message) != self._last:
             self._last = (state, message)
-            self._console.print(_line(state, message, self._started), style=_STYLES.get(state), soft_wrap=True)
+            self._console.print(
+                _line(state, message, self._started), style=_STYLES.get(state), soft_wrap=True
+            )
 
 
-class Live:
-    """One line that keeps turning; `paused` while a prompt has the screen."""
+class Live(Display):
+    """One line that keeps moving."""
 
     def __init__(self) -> None:
         from rich.live import Live as RichLive
         from rich.spinner import Spinner
 
         self._spinner = Spinner("dots")
-        self._state, self._message = "starting", None
+        self._state = "starting"
+        self._message: str | None = None
         self._started = time.monotonic()
         self._live = RichLive(
-            console=console(stderr=True), transient=True, refresh_per_second=8, get_renderable=self._render
+            console=console(stderr=True),
+            transient=True,
+            refresh_per_second=8,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_renderable=self._render,
         )
 
     def show(self, state: str, message: str | None) -> None:
         self._state, self._message = state, message
 
-    def _render(self) -> RenderableType:
-        from rich.text import Text
-
-        line = _line(self._state, self._message, self._started)
-        self._spinner.text = Text(line, style=_STYLES.get(self._state, ""), no_wrap=True, overflow="ellipsis")
-        return self._spinner
-
     @contextmanager
     def running(self) -> Iterator[None]:
-        self._live.start()
-        try:
+        with self._live:
             yield
-        finally:
-            self._live.stop()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -83,6 +81,13 @@ class Live:
             yield
         finally:
             self._live.start()
+
+    def _render(self) -> RenderableType:
+        from rich.text import Text
+
+        line = _line(self._state, self._message, self._started)
+        self._spinner.text = Text(line, style=_STYLES.get(self._state, ""), no_wrap=True, overflow="ellipsis")
+        return self._spinner
 
 
 def _line(state: str, message: str | None, started: float) -> str:

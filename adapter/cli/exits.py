@@ -24,6 +24,17 @@ class ExitCode(IntEnum):
     """The server cannot be reached, or refused the request."""
 
 
+CALL_EXIT_CODES = """\b
+Exit codes:
+  0  completed
+  1  the tool reported an error, or the task failed
+  2  wrong options, configuration or environment
+  3  cancelled, or left with a second Ctrl-C
+  4  a question is open and nobody here can answer it
+  5  the server cannot be reached, or refused the request"""
+"""As the help of `call` shows them."""
+
+
 class CommandError(AdapterError):
     """Ends a command with one line on stderr and `code`."""
 

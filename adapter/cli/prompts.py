@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -32,7 +33,7 @@ class Terminal(Protocol):
         ...
 
 
-class Interrupted(Exception):  # noqa: N818
+class Interrupted(Exception):
     """Ctrl-C at a prompt."""
 
 
@@ -53,7 +54,9 @@ def ask(request: Mapping[str, Any], terminal: Terminal) -> JsonObject:
 def _ask_url(url: str, terminal: Terminal) -> JsonObject:
     terminal.write(f"  Open this page of {plain(urlsplit(url).hostname)} in your browser:")
     terminal.write(f"  {plain(url)}")
-    return {"action": _ask_action("Enter when you agree and have opened it, d to decline, c to cancel", terminal)}
+    return {
+        "action": _ask_action("Enter when you agree and have opened it, d to decline, c to cancel", terminal)
+    }
 
 
 def _ask_action(hint: str, terminal: Terminal) -> str:
@@ -76,7 +79,7 @@ def _ask_form(schema: JsonObject, terminal: Terminal) -> JsonObject:
     return content
 
 
-def _ask_field(name: str, field: JsonObject, terminal: Terminal, *, required: bool) -> Any:
+def _ask_field(name: str, field: JsonObject, terminal: Terminal, *, required: bool) -> object:
     """The value of one field, asked until it fits; None where it is left out."""
     choices = _choices(field)
     if field.get("description"):
@@ -114,7 +117,7 @@ def _hint(field: JsonObject, choices: Choices, *, required: bool) -> str:
     return plain(f" ({'; '.join(parts)})") if parts else ""
 
 
-def _shown(value: Any, choices: Choices) -> str:
+def _shown(value: object, choices: Choices) -> str:
     if isinstance(value, list):
         return ", ".join(_shown(member, choices) for member in value) or "none"
     if isinstance(value, bool):
@@ -127,15 +130,17 @@ def _choices(field: JsonObject) -> Choices:
     source = field.get("items", {}) if field.get("type") == "array" else field
     titled = source.get("oneOf") or source.get("anyOf") or []
     if titled:
-        return [(option["const"], option.get("title") or str(option["const"])) for option in titled]
+        return [(o["const"], o.get("title") or str(o["const"])) for o in titled if "const" in o]
     values = source.get("enum", [])
     names = source.get("enumNames") or [str(value) for value in values]
     return list(zip(values, names, strict=False))
 
 
-def _value(field: JsonObject, choices: Choices, text: str) -> Any:
+def _value(field: JsonObject, choices: Choices, text: str) -> object:
     """Raises ValueError with what to do instead."""
     kind = field.get("type")
+    if not text and kind != "array":
+        raise ValueError("A value is needed")
     if kind == "array":
         return [_chosen(choices, part.strip()) for part in text.split(",") if part.strip()]
     if choices:
@@ -143,7 +148,7 @@ def _value(field: JsonObject, choices: Choices, text: str) -> Any:
     return _READERS.get(str(kind), str)(text)
 
 
-def _chosen(choices: Choices, text: str) -> Any:
+def _chosen(choices: Choices, text: str) -> object:
     for value, shown in choices:
         if text in (str(value), shown):
             return value
@@ -159,20 +164,19 @@ def _boolean(text: str) -> bool:
 
 
 def _number(text: str) -> int | float:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        value = None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{text!r} is not a number")
-    return value
+    for read in (int, float):
+        with suppress(ValueError):
+            value = read(text)
+            if math.isfinite(value):
+                return value
+    raise ValueError(f"{text!r} is not a number")
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {"boolean": _boolean, "number": _number, "integer": _number}
+_READERS: Mapping[str, Callable[[str], object]] = {"boolean": _boolean, "number": _number, "integer": _number}
 
 
-def _checked(value: Any, field: JsonObject) -> Any:
-    """The value, if it fits the field. Raises ValueError with the rule. What cannot be checked here, the server checks."""
+def _checked(value: object, field: JsonObject) -> object:
+    """The value, if it fits; a schema that cannot be used here is left to the server. Raises ValueError."""
     try:
         schema = Schema({key: rule for key, rule in field.items() if key not in _NOT_CHECKED_HERE})
     except ValueError:

@@ -26,10 +26,11 @@ _MAKE_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))'"
 def run(tools: Path | None, host: str, port: int) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError."""
     with server.asked_to_end():
-        server.log_to_stderr(logging.INFO)
-        settings = reachable_settings(load_settings(Settings, tools), host)
+        settings = load_settings(Settings, tools)
         catalog = load_catalog(settings.tools)
         check_catalog(catalog, settings)
+        server.log_to_stderr(logging.INFO)
+        settings = reachable_settings(settings, host)
         with server.listen(host, port) as listener:
             server.run(_serve(settings, catalog, listener))
 

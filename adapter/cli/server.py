@@ -40,7 +40,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = (getattr(error, "strerror", None) or str(error)).partition(" (while ")[0]
         raise ConfigurationError(
             f"cannot listen on {host} port {port}: {reason}; choose another with --port"
         ) from None

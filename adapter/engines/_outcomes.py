@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         HistoryEventTypeDef,
     )
 
-MAX_CAUSE_CHARACTERS = 4_000
 _REDACTED = "[redacted]"
 _ARN = re.compile(r"(?<![A-Za-z0-9])arn:[a-z0-9-]+:[^\s\"'`<>(){}\[\],;\\|]+")
 
@@ -44,7 +43,7 @@ def outcome_of(reply: DescribeExecutionOutputTypeDef) -> Outcome | None:
     return Outcome(
         ending,
         error=_redacted(error, account) if error else None,
-        cause=_shortened(_redacted(_readable_cause(cause), account)) if cause else None,
+        cause=_redacted(_readable_cause(cause), account) if cause else None,
         ended_at=ended_at,
     )
 
@@ -71,7 +70,7 @@ def _output(reply: DescribeExecutionOutputTypeDef) -> str | None:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
-        return orjson.dumps(text).decode()
+        return orjson.dumps(_encodable(text)).decode()
     return text
 
 
@@ -86,8 +85,10 @@ def _readable_cause(cause: str) -> str:
 
 
 def _redacted(text: str, account: str) -> str:
-    return re.sub(rf"(?<!\d){account}(?!\d)", _REDACTED, _ARN.sub(_REDACTED, text))
+    text = _ARN.sub(_REDACTED, _encodable(text))
+    return re.sub(rf"(?<!\d){account}(?!\d)", _REDACTED, text)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_CAUSE_CHARACTERS else f"{text[: MAX_CAUSE_CHARACTERS - 1]}…"
+def _encodable(text: str) -> str:
+    """Without half characters, which a cut at a length limit may leave and no store takes."""
+    return text.encode("utf-8", "replace").decode()

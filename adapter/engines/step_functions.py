@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.exceptions import ConnectionError as NoConnection
-from botocore.parsers import ResponseParserError
 
 from adapter.aws import execution_arn
 from adapter.errors import (
@@ -102,7 +101,7 @@ class StepFunctions:
                     await self._client.start_execution(
                         stateMachineArn=target, name=name, input=input_json.decode()
                     )
-            except (ClientError, BotoCoreError, ResponseParserError, TimeoutError) as error:
+            except (ClientError, BotoCoreError, TimeoutError) as error:
                 if _code(error) != "ExecutionAlreadyExists":
                     raise _start_failure(error, lost=attempts.lost) from None
 
@@ -159,7 +158,7 @@ async def _asked(call: Awaitable[R], *, secret: str | None = None) -> R:
     """The reply, or the error's meaning; `secret` is kept out of the log."""
     try:
         return await call
-    except (ClientError, BotoCoreError, ResponseParserError) as error:
+    except (ClientError, BotoCoreError) as error:
         code = _code(error)
         meaning = _MEANINGS.get(code)
         text = str(error) if secret is None else str(error).replace(secret, "[token]")

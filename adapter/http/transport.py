@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from starlette.types import Message, Receive, Scope, Send
@@ -68,8 +68,14 @@ class _Disconnection:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """Names in lower case; values of a name sent twice are joined, as RFC 9110 says."""
+    raw = list(scope["headers"])
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
+    return headers if len(headers) == len(raw) else _joined(raw)
+
+
+def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for raw_name, raw_value in scope["headers"]:
+    for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers

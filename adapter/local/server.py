@@ -22,7 +22,7 @@ MOTO_VERSION = "5.2.5"
 _EXTRA = "the local engine needs the extra: pip install 'mcp-workflow-adapter[local]'"
 
 
-class _CannotStart(Exception):  # noqa: N818
+class _CannotStart(Exception):
     pass
 
 
@@ -47,13 +47,16 @@ def _end_with_parent() -> None:
 def _report(message: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nobody reads the pipe after this line
 
 
 def _listen(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port), backlog=512)
     except OSError as error:
-        raise _CannotStart(f"the local engine cannot use {HOST}:{port}: {error.strerror}") from None
+        raise _CannotStart(
+            f"the local engine cannot use {HOST}:{port}: {os.strerror(error.errno or 0)}"
+        ) from None
 
 
 def _make_server(listener: socket.socket) -> BaseWSGIServer:
@@ -82,15 +85,16 @@ def _make_server(listener: socket.socket) -> BaseWSGIServer:
 
 def _check_moto() -> None:
     try:
-        import flask  # noqa: F401
         import moto
+
+        if moto.__version__ != MOTO_VERSION:
+            raise _CannotStart(
+                f"the local engine is made for moto {MOTO_VERSION}, not {moto.__version__}; {_EXTRA}"
+            )
+        import moto.moto_server.werkzeug_app
         import moto.stepfunctions.parser.models
     except ImportError:
         raise _CannotStart(_EXTRA) from None
-    if moto.__version__ != MOTO_VERSION:
-        raise _CannotStart(
-            f"the local engine is made for moto {MOTO_VERSION}, not {moto.__version__}; {_EXTRA}"
-        )
 
 
 if __name__ == "__main__":

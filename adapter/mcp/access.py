@@ -56,7 +56,8 @@ def _host_name(host: str) -> str:
     """The name without port, brackets of an IPv6 address kept."""
     host = host.strip().lower()
     if host.startswith("["):
-        return host.partition("]")[0] + "]"
+        address, bracket, _ = host.partition("]")
+        return address + bracket
     return host.partition(":")[0]
 
 

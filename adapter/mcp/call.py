@@ -11,7 +11,7 @@ from .jsonrpc import JsonObject, RequestId, invalid_params
 from .meta import Meta
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """What a method's handler gets."""
 

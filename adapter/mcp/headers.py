@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from adapter.tools.schema import HeaderParameter
 
-from .jsonrpc import HEADER_MISMATCH, JsonObject, RpcError
+from .jsonrpc import HEADER_MISMATCH, JsonObject, RpcError, shown
 
 Headers = Mapping[str, str]
 
@@ -17,8 +18,8 @@ VERSION = "mcp-protocol-version"
 METHOD = "mcp-method"
 NAME = "mcp-name"
 
-_PREFIX = "=?base64?"
-_SUFFIX = "?="
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?")
+_SENTINEL = re.compile(r"=\?base64\?(.*)\?=")
 
 
 def mismatch(message: str) -> RpcError:
@@ -39,11 +40,11 @@ def header(headers: Headers, name: str) -> str | None:
 def decoded_header(headers: Headers, name: str) -> str | None:
     """As `header`, with the base64 sentinel decoded (R-38). Raises -32020 for a sentinel that does not decode."""
     value = header(headers, name)
-    if value is None or not (value.startswith(_PREFIX) and value.endswith(_SUFFIX)):
+    sentinel = None if value is None else _SENTINEL.fullmatch(value)
+    if sentinel is None:
         return value
     try:
-        middle = value[len(_PREFIX) : -len(_SUFFIX)]
-        return b64decode(middle.encode(), validate=True).decode("utf-8")
+        return b64decode(sentinel[1].encode(), validate=True).decode("utf-8")
     except (Base64Error, ValueError):
         raise mismatch(f"Header {name}: the base64 value does not decode to UTF-8 text") from None
 
@@ -51,29 +52,26 @@ def decoded_header(headers: Headers, name: str) -> str | None:
 def check_version(headers: Headers, body_version: str) -> None:
     value = header(headers, VERSION)
     if value != body_version:
-        said = "is missing" if value is None else f"says {value!r}"
-        raise mismatch(f"Header {VERSION} {said}; the body's _meta says {body_version!r}")
+        raise mismatch(f"Header {VERSION} {_said(value)}; the body's _meta says {shown(body_version)}")
 
 
 def check_method(headers: Headers, method: str) -> None:
     value = header(headers, METHOD)
     if value != method:
-        said = "is missing" if value is None else f"says {value!r}"
-        raise mismatch(f"Header {METHOD} {said}; the body's method is {method!r}")
+        raise mismatch(f"Header {METHOD} {_said(value)}; the body's method is {shown(method)}")
 
 
 def check_name(headers: Headers, expected: object, *, required: bool) -> None:
     """`Mcp-Name` against the member of `params` that it mirrors.
 
-    On tasks/* a missing header is accepted, since clients in use leave it out; a different one is not.
+    On tasks/* a missing header is accepted, since clients in use leave it out; a different one is not. A member
+    that is no string cannot be repeated: the method itself refuses it.
     """
     value = decoded_header(headers, NAME)
-    if value is None and not required:
+    if value is None and not (required and isinstance(expected, str)):
         return
-    if value is None:
-        raise mismatch(f"Header {NAME} is missing; it must repeat {expected!r}")
     if value != expected:
-        raise mismatch(f"Header {NAME} says {value!r}; the body says {expected!r}")
+        raise mismatch(f"Header {NAME} {_said(value)}; the body says {shown(expected)}")
 
 
 def check_parameters(headers: Headers, parameters: Sequence[HeaderParameter], arguments: JsonObject) -> None:
@@ -88,8 +86,12 @@ def check_parameters(headers: Headers, parameters: Sequence[HeaderParameter], ar
             raise mismatch(f"Header {parameter.name} is sent, but argument {where!r} is not")
         if value is None:
             raise mismatch(f"Header {parameter.name} is missing; it must repeat argument {where!r}")
-        if not _same(parameter.kind, value, argument):
+        if not _same(value, argument):
             raise mismatch(f"Header {parameter.name} differs from argument {where!r}")
+
+
+def _said(value: str | None) -> str:
+    return "is missing" if value is None else f"says {shown(value)}"
 
 
 def _at(arguments: JsonObject, path: Sequence[str]) -> object:
@@ -101,14 +103,9 @@ def _at(arguments: JsonObject, path: Sequence[str]) -> object:
     return node
 
 
-def _same(kind: str, text: str, argument: object) -> bool:
+def _same(text: str, argument: object) -> bool:
     if isinstance(argument, bool):
         return text == ("true" if argument else "false")
-    if isinstance(argument, str):
-        return text == argument
-    if kind == "integer" and isinstance(argument, (int, float)):
-        try:
-            return Decimal(text) == Decimal(str(argument))
-        except InvalidOperation:
-            return False
-    return False
+    if isinstance(argument, (int, float)):
+        return _NUMBER.fullmatch(text) is not None and Decimal(text) == Decimal(str(argument))
+    return text == argument

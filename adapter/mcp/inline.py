@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from adapter.errors import EngineUnavailable, StoreUnavailable, TaskNotFound
+from adapter.errors import AdapterError, EngineUnavailable, StoreUnavailable, TaskNotFound
 from adapter.tasks.model import Ending, Task
 from adapter.tasks.service import TaskService
 from adapter.tasks.watcher import Watcher
@@ -19,6 +20,7 @@ from .jsonrpc import INTERNAL_ERROR, RpcError
 from .notices import Notices
 from .results import cut, error_result, render
 
+logger = logging.getLogger(__name__)
 
 async def _no_requests(_task: Task) -> list[bytes]:
     return []
@@ -109,8 +111,8 @@ class Inline:
         if run.stops_when_gone and run.tool.on_disconnect == "stop":
             try:
                 await self._service.cancel(run.task.record.task_id, run.task.record.owner)
-            except EngineUnavailable:
-                return  # the wish is recorded, and the next read of the task stops it
+            except AdapterError as problem:
+                logger.warning("task %s: its caller left, not stopped yet: %s", run.task.record.task_id, problem)
 
     async def _finished(self, run: Run, task: Task, seconds: float) -> dict[str, Any]:
         if task.outcome is None and not self._companions:

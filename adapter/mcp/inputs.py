@@ -4,122 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from adapter.tools.schema import Schema
+from adapter.tools.schema import Schema, too_deep
 
+from . import models
 from .jsonrpc import JsonObject
 
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_LOCAL = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "passwd", "secret", "api_key", "apikey", "access_token", "private_key")
 
 
-class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class _StringField(_Open):
-    type: Literal["string"]
-    format: Literal["email", "uri", "date", "date-time"] | None = None
-
-
-class _NumberField(_Open):
-    type: Literal["number", "integer"]
-
-
-class _BooleanField(_Open):
-    type: Literal["boolean"]
-
-
-class _ArrayField(_Open):
-    type: Literal["array"]
-    items: dict[str, Any]
-
-
-def _kind(value: object) -> object:
-    return value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-
-
-_Field = Annotated[
-    Annotated[_StringField, Tag("string")]
-    | Annotated[_NumberField, Tag("number")]
-    | Annotated[_NumberField, Tag("integer")]
-    | Annotated[_BooleanField, Tag("boolean")]
-    | Annotated[_ArrayField, Tag("array")],
-    Discriminator(_kind),
-]
-
-
-class _RequestedSchema(_Open):
-    type: Literal["object"]
-    properties: dict[str, _Field]
-    required: list[str] = []
-
-
-class _Form(_Open):
-    mode: Literal["form"] = "form"
-    message: str = Field(min_length=1)
-    requestedSchema: _RequestedSchema  # noqa: N815 - the wire's name
-
-
-class _Url(_Open):
-    mode: Literal["url"]
-    message: str = Field(min_length=1)
-    url: str = Field(min_length=1)
-
-
-class _Text(_Open):
-    type: Literal["text", "image", "audio", "tool_use", "tool_result"]
-
-
-class _SamplingMessage(_Open):
-    role: Literal["user", "assistant"]
-    content: _Text | list[_Text]
-
-
-class _Sampling(_Open):
-    messages: list[_SamplingMessage]
-    maxTokens: int  # noqa: N815 - the wire's name
-
-
-class _Roots(_Open):
-    pass
-
-
-class _Elicited(_Open):
-    action: Literal["accept", "decline", "cancel"]
-    content: dict[str, str | int | float | bool | list[str] | None] | None = None
-
-
-class _Sampled(_Open):
-    role: Literal["user", "assistant"]
-    content: _Text | list[_Text]
-    model: str
-
-
-class _Root(_Open):
-    uri: str
-
-
-class _RootList(_Open):
-    roots: list[_Root]
-
-
 _REQUESTS: dict[str, TypeAdapter[Any]] = {
-    "sampling/createMessage": TypeAdapter(_Sampling),
-    "roots/list": TypeAdapter(_Roots),
+    "sampling/createMessage": TypeAdapter(models.Sampling),
+    "roots/list": TypeAdapter(models.Roots),
 }
 _ANSWERS: dict[str, TypeAdapter[Any]] = {
-    "elicitation/create": TypeAdapter(_Elicited),
-    "sampling/createMessage": TypeAdapter(_Sampled),
-    "roots/list": TypeAdapter(_RootList),
+    "elicitation/create": TypeAdapter(models.Elicited),
+    "sampling/createMessage": TypeAdapter(models.Sampled),
+    "roots/list": TypeAdapter(models.RootList),
 }
-_FORM = TypeAdapter(_Form)
-_URL = TypeAdapter(_Url)
+_FORM = TypeAdapter(models.Form)
+_URL = TypeAdapter(models.Url)
 
 
 def request_problem(method: str, params: object) -> str | None:
@@ -133,7 +43,7 @@ def request_problem(method: str, params: object) -> str | None:
 
 def answer_problem(method: str, params: JsonObject, answer: object) -> str | None:
     """None, or which rule an answer to a valid request breaks."""
-    problem = _first_problem(_ANSWERS[method], answer)
+    problem = "it nests too deeply" if too_deep(answer) else _first_problem(_ANSWERS[method], answer)
     if problem is not None or method != "elicitation/create":
         return problem
     assert isinstance(answer, Mapping)
@@ -185,11 +95,11 @@ def _url_problem(url: str) -> str | None:
         parts = urlsplit(url)
     except ValueError:
         return "url is not a valid URL"
+    if " " in url or not url.isprintable():
+        return "url is not a valid URL"
     if parts.username or parts.password:
         return "url must not carry credentials"
-    local = (
-        parts.scheme == "http" and parts.hostname is not None and parts.netloc.rpartition(":")[0] in _LOCAL
-    )
+    local = parts.scheme == "http" and parts.hostname in _LOCAL
     if not local and (parts.scheme != "https" or not parts.hostname):
         return "url must be an https URL"
     return None
@@ -202,11 +112,7 @@ def _form_schema(schema: bytes) -> Schema:
 
 _T = TypeVar("_T")
 
-_RULES = {
-    "model_type": "must be an object",
-    "union_tag_invalid": "type must be string, number, integer, boolean or array",
-    "union_tag_not_found": "type must be string, number, integer, boolean or array",
-}
+_RULES = {"model_type": "must be an object", "model_attributes_type": "must be an object"}
 
 
 def _first_problem(adapter: TypeAdapter[_T], value: object) -> str | None:

@@ -36,7 +36,7 @@ def invalid_params(message: str, *, status: int = 200) -> RpcError:
     return RpcError(INVALID_PARAMS, message, status=status)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
     """One well-formed request (`id` is set) or notification (`id` is None)."""
 
@@ -72,9 +72,10 @@ def envelope(value: Any) -> Message:
     params = value.get("params")
     if params is not None and not isinstance(params, dict):
         raise _invalid("`params` must be an object")
-    if "id" in value and request_id(value) is None:
+    identifier = request_id(value)
+    if identifier is None and "id" in value:
         raise _invalid("`id` must be a string or an integer")
-    return Message(request_id(value), method, params)
+    return Message(identifier, method, params)
 
 
 def result(identifier: RequestId, value: JsonObject) -> bytes:
@@ -94,6 +95,12 @@ def error(identifier: RequestId | None, problem: RpcError, *, null_id: bool = Fa
 
 def notification(method: str, params: JsonObject) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def shown(value: object) -> str:
+    """What a client sent, short enough to be repeated in an error message."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _invalid(message: str) -> RpcError:

@@ -76,7 +76,7 @@ class LegacyTools:
             return tool_result(await self._companions.call(name, arguments, call.request), call.version)
         tool = self._exposed.catalog.get(name)
         if tool is None:
-            raise invalid_params(f"Unknown tool: {name!r}")
+            raise invalid_params(f"Unknown tool: {jsonrpc.shown(name)}")
         if wish is not None:
             return await self._as_task(tool, arguments, wish, call)
         return await self._plain(tool, arguments, call)

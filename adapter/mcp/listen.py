@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -57,8 +57,9 @@ class Listen:
                 yield self._changed(call, task)
             buffered = call.request.seconds_left is not None
             if not buffered:
-                async for update in subscription.updates(call, until_all_ended=ends_with_tasks):
-                    yield KEEP_ALIVE if update is None else self._changed(call, update)
+                async with aclosing(subscription.updates(call, until_all_ended=ends_with_tasks)) as updates:
+                    async for update in updates:
+                        yield KEEP_ALIVE if update is None else self._changed(call, update)
             for message in self._closing(call):
                 yield message
         except ClientGone:
@@ -112,7 +113,7 @@ class _Subscription:
                 first[task_id] = task
         return first
 
-    async def updates(self, call: Call, *, until_all_ended: bool) -> AsyncIterator[Task | None]:
+    async def updates(self, call: Call, *, until_all_ended: bool) -> AsyncGenerator[Task | None, None]:
         """Each change; None now and then, to keep the line open. Raises ClientGone."""
         gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
         closed = asyncio.ensure_future(self._watcher.closed.wait())

@@ -24,7 +24,7 @@ SERVER_INFO = {SERVER_INFO_KEY: {"name": "mcp-workflow-adapter", "version": __ve
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Meta:
     """The checked members of `_meta`."""
 
@@ -37,7 +37,7 @@ class Meta:
     def takes_tasks(self) -> bool:
         """Only this request's declaration of the extension counts (R-100)."""
         extensions = self.capabilities.get("extensions")
-        return isinstance(extensions, Mapping) and isinstance(extensions.get(TASKS_EXTENSION), Mapping)
+        return isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
 
 
 def complete(result: JsonObject) -> dict[str, Any]:
@@ -51,24 +51,27 @@ def modern_version_of(params: JsonObject | None) -> object:
     return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
 
 
-def read_meta(params: JsonObject | None) -> Meta:
-    """Raises RpcError -32602 (HTTP 400) where a required member is missing or of a wrong type (R-05, R-06)."""
+def required_meta(params: JsonObject | None) -> JsonObject:
+    """`_meta`. Raises RpcError -32602 (HTTP 400) where a required member is missing or of a wrong type (R-06)."""
     meta = params.get("_meta") if params is not None else None
     if not isinstance(meta, dict):
         raise _missing("params._meta", "an object")
-    version = meta.get(VERSION_KEY)
-    if not isinstance(version, str):
+    if not isinstance(meta.get(VERSION_KEY), str):
         raise _missing(f"params._meta[{VERSION_KEY!r}]", "a string")
-    capabilities = meta.get(CAPABILITIES_KEY)
-    if not isinstance(capabilities, dict):
+    if not isinstance(meta.get(CAPABILITIES_KEY), dict):
         raise _missing(f"params._meta[{CAPABILITIES_KEY!r}]", "an object")
+    return meta
+
+
+def read_meta(meta: JsonObject) -> Meta:
+    """The members of what `required_meta` gave. Raises RpcError -32602 for an odd optional one (R-05)."""
     level = meta.get(LOG_LEVEL_KEY)
     if level is not None and level not in LOG_LEVELS:
         raise invalid_params(f"params._meta[{LOG_LEVEL_KEY!r}] must be one of {', '.join(LOG_LEVELS)}")
     token = meta.get("progressToken")
     if token is not None and (isinstance(token, bool) or not isinstance(token, (str, int))):
         raise invalid_params("params._meta.progressToken must be a string or an integer")
-    return Meta(version, capabilities, level, token)
+    return Meta(meta[VERSION_KEY], meta[CAPABILITIES_KEY], level, token)
 
 
 def _missing(place: str, kind: str) -> RpcError:

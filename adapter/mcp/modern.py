@@ -12,7 +12,7 @@ from .call import Call
 from .exchange import Reply, Request
 from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
 from .listen import Listen
-from .meta import TASKS_EXTENSION, complete, read_meta
+from .meta import TASKS_EXTENSION, VERSION_KEY, complete, read_meta, required_meta
 from .task_methods import TaskMethods
 from .tool_methods import ToolMethods
 
@@ -70,21 +70,23 @@ class Modern:
 
     def unsupported(self, requested: str) -> RpcError:
         """The error for a version that is not served (R-20, R-27)."""
-        text = f"Protocol version {requested!r} is not supported; supported: {', '.join(self.supported)}"
+        text = f"Protocol version {jsonrpc.shown(requested)} is not supported; supported: {', '.join(self.supported)}"
         data = {"supported": list(self.supported), "requested": requested}
         return RpcError(UNSUPPORTED_PROTOCOL_VERSION, text, data=data, status=400)
 
     def _checked(self, request: Request, message: Message) -> tuple[Handler, Call]:
-        meta = read_meta(message.params)
+        said = required_meta(message.params)
+        version = said[VERSION_KEY]
         if request.headers is not None:
-            headers.check_version(request.headers, meta.version)
-        if meta.version != VERSION:
-            raise self.unsupported(meta.version)
+            headers.check_version(request.headers, version)
+        if version != VERSION:
+            raise self.unsupported(version)
+        meta = read_meta(said)
         if request.headers is not None:
             headers.check_method(request.headers, message.method)
         handler = self._handlers.get(message.method)
         if handler is None:
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {message.method!r}", status=404)
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {jsonrpc.shown(message.method)}", status=404)
         params = message.params or {}
         if request.headers is not None and message.method in _NAMED:
             member, required = _NAMED[message.method]

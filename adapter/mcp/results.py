@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,16 +10,28 @@ from typing import Any
 import orjson
 
 from adapter.tasks.model import Ending, Outcome
-from adapter.tools.schema import Schema
+from adapter.tools.schema import Schema, too_deep
 
-from .jsonrpc import INTERNAL_ERROR, PARSE_ERROR, JsonObject, RpcError
+from .jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    JsonObject,
+    RpcError,
+)
 from .meta import PREFIX
+from .models import is_content
 
 PROTOCOL_ERROR = "McpError"
 """A workflow that fails with this error and a cause `{code, message, data?}` means a JSON-RPC error (M-30)."""
 
 _NO_OUTPUT = "(no output)"
 _MAX_MESSAGE = 300
+_MAX_TEXT = 4000
+_REQUEST_ERRORS = (INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
+_ARN = re.compile(r"arn:aws[\w-]*:([\w-]+):[\w-]*:\w*:")
+_ACCOUNT = re.compile(r"(?<=amazonaws\.com/)\d{12}/|\d{12}\.(?=dkr\.ecr\.)")
 _RESULT_KEYS = {"content", "structuredContent", "isError", "_meta", "resultType"}
 
 
@@ -53,11 +65,11 @@ def render(outcome: Outcome, settings: str) -> Rendered:
     if outcome.ending is Ending.SUCCEEDED:
         return _succeeded(outcome, settings)
     if outcome.ending is Ending.ABORTED:
-        return Rendered(message=_shortened(outcome.cause or "The execution was stopped"))
+        return Rendered(message=_shortened(_readable(outcome.cause) or "The execution was stopped"))
     if outcome.ending is Ending.LOST:
         text = "The job could not be started"
         return Rendered(failure=Failure(INTERNAL_ERROR, text), message=text)
-    if outcome.error == PROTOCOL_ERROR:
+    if outcome.ending is Ending.FAILED and outcome.error == PROTOCOL_ERROR:
         return _protocol_error(outcome.cause)
     return _error_result(_failure_text(outcome))
 
@@ -98,11 +110,23 @@ def _error_result(text: str) -> Rendered:
 
 
 def _failure_text(outcome: Outcome) -> str:
+    cause = _readable(outcome.cause)
     if outcome.ending is Ending.TIMED_OUT:
-        return ": ".join(filter(None, ("The execution timed out", outcome.cause)))
-    if outcome.error and outcome.cause:
-        return f"{outcome.error}: {outcome.cause}"
-    return outcome.error or outcome.cause or "The execution failed"
+        text = ": ".join(filter(None, ("The execution timed out", cause)))
+    else:
+        text = ": ".join(filter(None, (outcome.error, cause))) or "The execution failed"
+    return _shortened(text, _MAX_TEXT)
+
+
+def _readable(cause: str | None) -> str:
+    """A cause as people may see it: of a Lambda function's JSON the message; nothing that names an AWS account."""
+    try:
+        value = orjson.loads(cause or "")
+    except orjson.JSONDecodeError:
+        value = None
+    if isinstance(value, dict) and isinstance(value.get("errorMessage"), str):
+        cause = value["errorMessage"]
+    return _ACCOUNT.sub("", _ARN.sub(r"\1:", cause or ""))
 
 
 def _succeeded(outcome: Outcome, settings_text: str) -> Rendered:
@@ -113,6 +137,8 @@ def _succeeded(outcome: Outcome, settings_text: str) -> Rendered:
         value = orjson.loads(outcome.output)
     except orjson.JSONDecodeError:
         value = outcome.output
+        if settings.output_schema is not None:
+            return _mismatch("it is not JSON")
     if settings.mode == "result" or (settings.mode == "auto" and _is_tool_result(value)):
         return _ready_made(value, settings)
     return _plain(value, outcome.output, settings)
@@ -123,6 +149,8 @@ def _ready_made(value: Any, settings: _Settings) -> Rendered:
         return _error_result(
             "The workflow's output is not a tool result, as this tool's `result` setting says"
         )
+    if too_deep(value):
+        return _error_result("The workflow's result nests too deeply")
     result = {key: value[key] for key in ("content", "structuredContent", "isError") if key in value}
     result["content"] = result["content"] or [{"type": "text", "text": _NO_OUTPUT}]
     meta = {k: v for k, v in value.get("_meta", {}).items() if not k.startswith(PREFIX)}
@@ -143,7 +171,7 @@ def _ready_made(value: Any, settings: _Settings) -> Rendered:
 
 def _plain(value: Any, output: str, settings: _Settings) -> Rendered:
     if settings.output_schema is not None:
-        problem = settings.output_schema.violation(value)
+        problem = "it nests too deeply" if too_deep(value) else settings.output_schema.violation(value)
         if problem is not None:
             return _mismatch(problem)
     text = value if isinstance(value, str) else output
@@ -165,60 +193,35 @@ def _protocol_error(cause: str | None) -> Rendered:
     if not isinstance(value, dict):
         value = {}
     message = value.get("message")
-    if not isinstance(message, str) or not message:
-        message = "The workflow failed"
+    message = _readable(message) if isinstance(message, str) else ""
+    message = message or "The workflow failed"
     failure = Failure(_allowed_code(value.get("code")), message, value.get("data"))
     return Rendered(failure=failure, message=_shortened(message))
 
 
 def _allowed_code(code: object) -> int:
-    """A workflow may not speak with the protocol's own reserved codes (R-13)."""
+    """JSON-RPC's own range is reserved: of it a workflow may use what a request can be told (R-13)."""
     if isinstance(code, bool) or not isinstance(code, int) or not -(2**31) <= code < 2**31:
         return INTERNAL_ERROR
-    reserved = -32099 <= code <= -32020 or code in (-32002, PARSE_ERROR)
-    return INTERNAL_ERROR if reserved else code
+    return INTERNAL_ERROR if -32768 <= code <= -32000 and code not in _REQUEST_ERRORS else code
 
 
 def _is_tool_result(value: Any) -> bool:
     if not isinstance(value, dict) or not value.keys() <= _RESULT_KEYS:
         return False
-    content = value.get("content")
     return (
-        isinstance(content, list)
-        and all(_is_block(block) for block in content)
+        is_content(value.get("content"))
         and isinstance(value.get("isError", False), bool)
         and isinstance(value.get("_meta", {}), dict)
     )
-
-
-_BLOCKS: Mapping[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "image": ("data", "mimeType"),
-    "audio": ("data", "mimeType"),
-    "resource_link": ("uri", "name"),
-}
-
-
-def _is_block(block: object) -> bool:
-    if not isinstance(block, dict):
-        return False
-    if block.get("type") == "resource":
-        resource = block.get("resource")
-        return (
-            isinstance(resource, dict)
-            and isinstance(resource.get("uri"), str)
-            and isinstance(resource.get("text", resource.get("blob")), str)
-        )
-    members = _BLOCKS.get(str(block.get("type")))
-    return members is not None and all(isinstance(block.get(member), str) for member in members)
 
 
 def _first_text(content: list[JsonObject]) -> str:
     return next((b["text"] for b in content if b.get("type") == "text"), "The tool reported an error")
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}…"
+def _shortened(text: str, limit: int = _MAX_MESSAGE) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """`before_start`: multi round-trip requests before a task exists (R-80 to R-88).
 
-What has been answered so far travels with the client as a signed `requestState`, bound to caller, tool and
-arguments. Its nonce becomes the task's, so that a confirmation used twice gives one task (D13).
+What has been answered so far travels with the client as a signed `requestState`, bound to caller, tool, its
+questions and arguments. Its nonce becomes the task's, so that a confirmation used twice gives one task (D13).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Declined:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Go:
     """All is answered: the arguments, what to add to the execution's input, and the confirmation's nonce."""
 
@@ -131,8 +131,12 @@ def _bad_state(problem: str) -> RpcError:
 
 
 def _digest(said: Said) -> str:
-    """What a state is bound to. Hashed: the owner may be an account id, which no client may read."""
-    bound = orjson.dumps([said.tool.name, said.owner, said.arguments], option=orjson.OPT_SORT_KEYS)
+    """What a state is bound to, the questions as they were included.
+
+    Hashed: the owner may be an account id, which no client may read.
+    """
+    tool = said.tool
+    bound = orjson.dumps([tool.name, tool.questions, said.owner, said.arguments], option=orjson.OPT_SORT_KEYS)
     return sha256(bound).hexdigest()
 
 
@@ -202,7 +206,13 @@ def _merged(tool: Tool, arguments: JsonObject, progress: _Progress) -> Go:
             if answer is None:
                 continue
             if request.fills_arguments:
-                merged.update(answer.get("content") or {})
+                merged.update(_filled(request, answer))
             else:
                 additions[request.into or key] = answer
     return Go(merged, additions, progress.nonce)
+
+
+def _filled(request: InputRequestConfig, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an accepted form: what it asked for and nothing else that the answer may hold."""
+    content = answer["content"] if answer["action"] == "accept" else {}
+    return {name: content[name] for name in request.fields if name in content}

@@ -119,7 +119,7 @@ def described(tool: Tool) -> dict[str, Any]:
     if tool.output_schema is not None:
         listed["outputSchema"] = tool.output_schema
     if tool.annotations is not None:
-        listed["annotations"] = tool.annotations
+        listed["annotations"] = tool.annotations.model_dump(exclude_none=True)
     return listed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -93,9 +94,10 @@ def _event_text(event: Event) -> str:
     text = (event.message or "")[:_MAX_MESSAGE]
     if event.progress is None or event.total is None:
         return text
-    return f"{text} ({event.progress:g} of {event.total:g})"
+    return f"{text} ({event.progress:.12g} of {event.total:.12g})"
 
 
+@lru_cache(maxsize=4096)  # a task that is polled shows the same two times again and again
 def timestamp(ms: int) -> str:
     """ISO 8601 in UTC with milliseconds."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -13,7 +13,7 @@ from .companions import Companions
 from .exchange import Reply
 from .headers import check_parameters
 from .inline import Inline, Run
-from .jsonrpc import invalid_params
+from .jsonrpc import invalid_params, shown
 from .listing import Listing
 from .meta import TASKS_REQUIRED, complete, missing_capability
 from .notices import Notices
@@ -61,7 +61,7 @@ class ToolMethods:
             return await self._companions.call(name, arguments, call.request)
         tool = self._exposed.catalog.get(name)
         if tool is None:
-            raise invalid_params(f"Unknown tool: {name!r}")
+            raise invalid_params(f"Unknown tool: {shown(name)}")
         if tool.task_support == "required" and not call.meta.takes_tasks:
             raise missing_capability(TASKS_REQUIRED, f"Tool {name!r} runs as a task only")
         if call.request.headers is not None and tool.header_parameters:

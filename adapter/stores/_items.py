@@ -78,7 +78,7 @@ def number(item: Item, name: str) -> float | None:
     return parsed if math.isfinite(parsed) else None
 
 
-def _whole(item: Item, name: str) -> int | None:
+def whole(item: Item, name: str) -> int | None:
     value = number(item, name)
     return None if value is None else int(value)
 
@@ -167,7 +167,7 @@ def task_of(items: Sequence[Item]) -> Task | None:
     item = items[0]
     record = record_of(item)
     outcome = outcome_of(item)
-    cancel_requested_at = _whole(item, "cancelRequestedAt")
+    cancel_requested_at = whole(item, "cancelRequestedAt")
     questions, events, last_change = _parts(items[1:], record.created_at)
     return Task(
         record=record,
@@ -179,7 +179,7 @@ def task_of(items: Sequence[Item]) -> Task | None:
         ),
         message=text(item, "message"),
         refresh_at=int(item["refreshAt"]["N"]),
-        claimed_until=_whole(item, "claimedUntil") or 0,
+        claimed_until=whole(item, "claimedUntil") or 0,
         cancel_requested_at=cancel_requested_at,
         outcome=outcome,
         questions=questions,
@@ -196,7 +196,7 @@ def _parts(items: Sequence[Item], created_at: int) -> tuple[tuple[Question, ...]
         sort = item["sk"]["S"]
         if sort.startswith(QUESTION_PREFIX):
             entered_at = _epoch_ms(text(item, "enteredAt"))
-            last_change = max(last_change, entered_at or 0, _whole(item, "answeredAt") or 0)
+            last_change = max(last_change, entered_at or 0, whole(item, "answeredAt") or 0)
             if question := _question(item, sort, entered_at, created_at):
                 questions.append(question)
         elif sort.startswith(EVENT_PREFIX) and (event := _event(item, sort)):
@@ -228,7 +228,7 @@ def _question(item: Item, sort: str, entered_at: int | None, created_at: int) ->
         asked_at=created_at if entered_at is None else entered_at,
         deadline=_deadline(entered_at, number(item, "timeoutSeconds")),
         answer=text(item, "answer") if answered else None,
-        delivery_until=_whole(item, "deliveryUntil") or 0 if answered else 0,
+        delivery_until=whole(item, "deliveryUntil") or 0 if answered else 0,
         adopted=text(item, "adoptedToken") == mark,
         offers=_offers(item, mark),
     )
@@ -242,7 +242,7 @@ def offer_attribute(session: str, token: str) -> str:
 def _offers(item: Item, mark: str) -> dict[str, int]:
     prefix = f"{OFFER_PREFIX}{mark[:10]}."
     names = [name for name in item if name.startswith(prefix)]
-    return {name.removeprefix(prefix): _whole(item, name) or 0 for name in names}
+    return {name.removeprefix(prefix): whole(item, name) or 0 for name in names}
 
 
 def _question_key(sort: str, token: str, mark: str) -> str:

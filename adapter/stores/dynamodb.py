@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.parsers import ResponseParserError
 
 from adapter.errors import StoreUnavailable
 from adapter.tasks.model import Event, Outcome, Question, Task, TaskRecord
@@ -280,7 +279,7 @@ async def _written(call: Awaitable[object], op: str) -> Item | None:
             raise _unavailable(error) from None
         standing: Item = error.response.get("Item", {})  # type: ignore[assignment]  # not in the stubs
         return None if _items.text(standing, "op") == op else standing
-    except (BotoCoreError, ResponseParserError) as error:
+    except BotoCoreError as error:
         raise _unavailable(error) from None
     return None
 
@@ -288,7 +287,7 @@ async def _written(call: Awaitable[object], op: str) -> Item | None:
 async def _reached(call: Awaitable[R]) -> R:
     try:
         return await call
-    except (ClientError, BotoCoreError, ResponseParserError) as error:
+    except (ClientError, BotoCoreError) as error:
         raise _unavailable(error) from None
 
 

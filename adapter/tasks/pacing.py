@@ -48,10 +48,14 @@ class DescribeBudget:
         self._tokens -= 1
         return True
 
+    def give_back(self) -> None:
+        """A call that was taken was not made."""
+        self._tokens += 1
+
     def throttled(self) -> None:
         """The job system asked us to slow down."""
         self._advance()
-        self._rate = max(self._rate / 2, self._full_rate / 64)
+        self._rate /= 2
         self._tokens = min(self._tokens, 1.0)
 
     def _advance(self) -> None:

@@ -48,6 +48,7 @@ DECLINE = '{"action":"decline"}'
 CANCELLED = "McpCancelled"
 EXPIRED = "McpTaskExpired"
 INVALID_REQUEST = "McpInvalidInputRequest"
+ANSWER_REFUSED = "McpAnswerRefused"
 
 
 class InputPolicy(Protocol):
@@ -62,7 +63,7 @@ class InputPolicy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class NewTask:
     """What a caller wants started. `nonce`: a value of ours from a signed confirmation, so that using the
     confirmation twice gives one task (D13)."""
@@ -102,18 +103,24 @@ class TaskService:
         self._clock = clock
 
     async def create(self, new: NewTask) -> Task:
-        """Record, then start, then answer (D3). Raises StartRejected (nothing is left behind), StoreUnavailable."""
+        """Record, then start, then answer (D3). Raises StartRejected (nothing was started), StoreUnavailable."""
         now = self._clock()
         record = self._record(new, now)
         refresh_at = now + self._pace.shortest_ms
         standing = await self._store.create(record, refresh_at=refresh_at, listed=new.listed)
         if standing is not None:
             return await self._replayed(standing, new)
-        await self._start(record, new)
-        return Task(record=record, updated_at=now, refresh_at=refresh_at, poll_ms=record.poll_ms)
+        try:
+            await self._start(record, new)
+        except StartRejected:
+            if new.nonce is None:  # otherwise the same confirmation may be starting it elsewhere right now
+                await self._discard(record.task_id)
+            raise
+        poll_ms = self._poll_ms(record, self._pace.shortest_ms)
+        return Task(record=record, updated_at=now, refresh_at=refresh_at, poll_ms=poll_ms)
 
     async def get(self, task_id: str, owner: str) -> Task:
-        """The task now. Raises TaskNotFound, StoreUnavailable."""
+        """The task now, or as last known where it cannot be asked for. Raises TaskNotFound, StoreUnavailable."""
         return await self._current(await self._load(task_id, owner))
 
     async def answer(self, task_id: str, owner: str, answers: Mapping[str, object]) -> None:
@@ -186,11 +193,9 @@ class TaskService:
         task = replace(task, cancel_requested_at=now)
         try:
             await self._stop(task)
-            snapshot = await self._engine(task).describe(task.record.execution, with_step=False)
         except ExecutionUnknown:
             return
-        if snapshot.outcome is not None:
-            await self._store.latch(task_id, snapshot.outcome, expires_at=task.record.expires_at)
+        await self._note_end(task)
 
     # --- creating ------------------------------------------------------------------------------------------
 
@@ -216,9 +221,6 @@ class TaskService:
         engine = self._engines[record.engine]
         try:
             await engine.start(record.target, record.task_id, new.input_json, within=max(left_ms, 0) / 1000)
-        except StartRejected:
-            await self._discard(record.task_id)
-            raise
         except StartUncertain:
             logger.warning("task %s: the reply to its start was lost; its record stays", record.task_id)
 
@@ -231,8 +233,12 @@ class TaskService:
     async def _replayed(self, standing: TaskRecord, new: NewTask) -> Task:
         """A confirmation used again: the task that it made, started again only if that may have been missed."""
         task = await self._load(standing.task_id, new.owner)
-        if task.outcome is None and self._clock() < standing.created_at + START_WINDOW_MS:
-            await self._start(standing, new)
+        wanted = task.outcome is None and task.cancel_requested_at is None
+        if wanted and self._clock() < standing.created_at + START_WINDOW_MS:
+            try:
+                await self._start(standing, new)
+            except StartRejected as rejection:  # which says nothing about the first attempt
+                logger.warning("task %s: not started again: %s", standing.task_id, rejection)
         return await self._current(task)
 
     async def _listed(self, task_id: str, owner: str) -> Task | None:
@@ -255,29 +261,36 @@ class TaskService:
     async def _current(self, task: Task) -> Task:
         if task.outcome is None:
             task = await self._with_adopted(task)
-            await self._redeliver(task)
-            if task.refresh_due(self._clock()):
-                task = await self._refreshed(task)
-        return replace(task, poll_ms=self._poll_ms(task))
+            try:
+                await self._redeliver(task)
+                if task.refresh_due(self._clock()):
+                    task = await self._refreshed(task)
+            except StoreUnavailable:
+                logger.warning("task %s: shown as last known, nothing can be written", task.record.task_id)
+        return replace(task, poll_ms=self._poll_ms(task.record, self._pause_ms(task)))
 
-    def _poll_ms(self, task: Task) -> int:
+    def _poll_ms(self, record: TaskRecord, pause_ms: int) -> int:
         """The tool's interval; as long as the pause between two looks once that is longer; longer under load."""
-        pause = self._pace.pause_ms(self._clock() - task.record.created_at)
-        hint = max(task.record.poll_ms, min(pause, LEASE_MS))
+        hint = max(record.poll_ms, min(pause_ms, LEASE_MS))
         return hint * 2 if self._budget.slowed else hint
+
+    def _pause_ms(self, task: Task) -> int:
+        """Until the next look at the job system: short while a cancel is to take effect."""
+        if task.cancel_requested_at is not None:
+            return self._pace.shortest_ms
+        return self._pace.pause_ms(self._clock() - task.record.created_at)
 
     async def _refreshed(self, task: Task) -> Task:
         now = self._clock()
         if not self._budget.take():
             return task
         if not await self._store.claim_refresh(task.record.task_id, now=now, until=now + LEASE_MS):
+            self._budget.give_back()
             return task
         try:
             snapshot = await self._look(task, now)
-        except EngineUnavailable as error:
+        except EngineUnavailable:
             # The lease runs out by itself: nobody asks again before that, and the last known state stands.
-            if error.throttled:
-                self._budget.throttled()
             return replace(task, message=task.message or "The job system could not be asked just now")
         if snapshot.outcome is not None:
             return await self._ended(task, snapshot.outcome)
@@ -286,7 +299,7 @@ class TaskService:
     async def _look(self, task: Task, now: int) -> Snapshot:
         cancelling = task.cancel_requested_at is not None
         try:
-            snapshot = await self._engine(task).describe(task.record.execution, with_step=not cancelling)
+            snapshot = await self._describe(task, with_step=not cancelling)
             if cancelling and snapshot.outcome is None:
                 await self._stop(task)
         except ExecutionUnknown:
@@ -295,6 +308,14 @@ class TaskService:
             return Snapshot(outcome=Outcome(Ending.ABORTED if cancelling else Ending.LOST, ended_at=now))
         return snapshot
 
+    async def _describe(self, task: Task, *, with_step: bool) -> Snapshot:
+        try:
+            return await self._engine(task).describe(task.record.execution, with_step=with_step)
+        except EngineUnavailable as error:
+            if error.throttled:
+                self._budget.throttled()
+            raise
+
     async def _ended(self, task: Task, outcome: Outcome) -> Task:
         record = task.record
         standing = await self._store.latch(record.task_id, outcome, expires_at=record.expires_at)
@@ -302,7 +323,7 @@ class TaskService:
         return replace(task, outcome=standing, questions=(), updated_at=updated_at)
 
     async def _still_running(self, task: Task, snapshot: Snapshot, now: int) -> Task:
-        refresh_at = now + self._pace.pause_ms(now - task.record.created_at)
+        refresh_at = now + self._pause_ms(task)
         updated_at = task.updated_at if snapshot.message == task.message else now
         await self._store.note_refresh(
             task.record.task_id, refresh_at=refresh_at, message=snapshot.message, updated_at=updated_at
@@ -314,17 +335,27 @@ class TaskService:
             task.record.execution, error=CANCELLED, cause="Cancelled by the MCP client"
         )
 
+    async def _note_end(self, task: Task) -> None:
+        """Latch what a stop has led to, if that can be seen at once; otherwise a later read does."""
+        try:
+            snapshot = await self._describe(task, with_step=False)
+            if snapshot.outcome is not None:
+                await self._ended(task, snapshot.outcome)
+        except (EngineUnavailable, ExecutionUnknown, StoreUnavailable):
+            logger.info("task %s: stopped; how it ended is seen by a later read", task.record.task_id)
+
     async def _expire(self, task: Task) -> None:
         """What `on_expire: stop` asks for, once per lease, by whoever reads the task after its time to live."""
         now = self._clock()
         if task.record.on_expire == "leave" or not task.refresh_due(now):
             return
-        if await self._store.claim_refresh(task.record.task_id, now=now, until=now + LEASE_MS):
-            try:
+        record = task.record
+        try:
+            if await self._store.claim_refresh(record.task_id, now=now, until=now + LEASE_MS):
                 cause = "Its time to live is over"
-                await self._engine(task).stop(task.record.execution, error=EXPIRED, cause=cause)
-            except (ExecutionUnknown, EngineUnavailable):
-                logger.warning("task %s: expired, and could not be stopped", task.record.task_id)
+                await self._engine(task).stop(record.execution, error=EXPIRED, cause=cause)
+        except (ExecutionUnknown, EngineUnavailable, StoreUnavailable):
+            logger.warning("task %s: expired, and could not be stopped", record.task_id)
 
     # --- questions -----------------------------------------------------------------------------------------
 
@@ -344,8 +375,7 @@ class TaskService:
         except StoreUnavailable:
             logger.warning("task %s: its new items keep no expiry until the next read", task.record.task_id)
         questions = tuple(replace(q, adopted=True) for q in task.questions if q.key not in refused)
-        asked_at = max((q.asked_at for q in kept), default=0)
-        return replace(task, questions=questions, updated_at=max(task.updated_at, asked_at))
+        return replace(task, questions=questions)
 
     async def _refuse_unusable(self, task: Task, questions: Sequence[Question]) -> set[str]:
         refused = set()
@@ -391,6 +421,8 @@ class TaskService:
             logger.info("task %s: question %s was closed already", task_id, question.key)
         except AnswerRefused:
             logger.warning("task %s: answer %s can never be delivered", task_id, question.key)
+            await self._deliver(task, question, Refusal(ANSWER_REFUSED, "The answer cannot be delivered"))
+            return
         except EngineUnavailable:
             logger.warning("task %s: answer %s is kept and delivered later", task_id, question.key)
             return

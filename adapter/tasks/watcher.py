@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import count
@@ -22,21 +22,33 @@ from .service import TaskService
 logger = logging.getLogger(__name__)
 
 _Key = tuple[str, str]
+_View = tuple[object, ...]
 
 
 @dataclass(eq=False, slots=True)
 class _Follower:
     """Somebody's place: the newest change not yet taken. Older ones are dropped, so a slow reader costs nothing."""
 
+    view: _View
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     latest: Task | None = None
     over: bool = False
 
+    def tell(self, task: Task, view: _View) -> None:
+        if view != self.view:
+            self.view = view
+            self.latest = task
+            self.changed.set()
+
+    def end(self) -> None:
+        self.over = True
+        self.changed.set()
+
 
 @dataclass(slots=True)
 class _Watched:
+    created_at: int
     followers: set[_Follower] = field(default_factory=set)
-    seen: Task | None = None
     turn: int = -1
     """Its place in the queue of reads; an older place of the same task does not count."""
 
@@ -75,23 +87,20 @@ class Watcher:
         async with self._slots:
             first = await self._service.get(task_id, owner)
         self.read_count += 1
-        yield first
         if first.outcome is not None or self.closed.is_set():
+            yield first
             return
         key = (task_id, owner)
-        follower = _Follower()
-        self._join(key, follower, first)
+        follower = _Follower(_view(first, self._clock()))
+        self._join(key, follower, first)  # before anything is yielded, so that no change is missed meanwhile
         try:
-            while True:
+            yield first
+            while not follower.over or follower.latest is not None:
                 await follower.changed.wait()
                 follower.changed.clear()
                 if follower.latest is not None:
                     task, follower.latest = follower.latest, None
                     yield task
-                    if task.outcome is not None:
-                        return
-                if follower.over:
-                    return
         finally:
             self._leave(key, follower)
 
@@ -110,30 +119,33 @@ class Watcher:
         """End every follower, now and in future."""
         self.closed.set()
         for watched in self._watched.values():
-            for follower in watched.followers:
-                follower.over = True
-                follower.changed.set()
+            _end(watched.followers)
+        self._watched.clear()
+        self._wake.set()
 
     def _join(self, key: _Key, follower: _Follower, seen: Task) -> None:
         watched = self._watched.get(key)
         if watched is None:
-            watched = self._watched[key] = _Watched(seen=seen)
-            self._schedule(key, watched, seen)
+            watched = self._watched[key] = _Watched(seen.record.created_at)
+            self._schedule(key, watched)
         watched.followers.add(follower)
         if self._loop is None or self._loop.done():
             self._loop = asyncio.create_task(self._run(), name="task-watcher")
 
     def _leave(self, key: _Key, follower: _Follower) -> None:
         watched = self._watched.get(key)
-        if watched is not None:
+        if watched is not None and follower in watched.followers:
             watched.followers.discard(follower)
             if not watched.followers:
-                del self._watched[key]
-                if not self._watched:
-                    self._wake.set()
+                self._forget(key)
 
-    def _schedule(self, key: _Key, watched: _Watched, task: Task) -> None:
-        age = (self._clock() - task.record.created_at) / 1000
+    def _forget(self, key: _Key) -> None:
+        del self._watched[key]
+        if not self._watched:
+            self._wake.set()
+
+    def _schedule(self, key: _Key, watched: _Watched) -> None:
+        age = (self._clock() - watched.created_at) / 1000
         pause = max(self._shortest, min(self._longest, age / 10))
         watched.turn = next(self._order)
         heapq.heappush(self._due, (asyncio.get_running_loop().time() + pause, watched.turn, key))
@@ -163,34 +175,51 @@ class Watcher:
                 read.add_done_callback(self._reads.discard)
 
     async def _read(self, key: _Key, watched: _Watched) -> None:
+        # Who joins during this read has seen the task later than it perhaps does.
+        present = tuple(watched.followers)
         try:
-            task: Task | None = await self._service.get(*key)
+            task = await self._service.get(*key)
         except TaskNotFound:
-            task = None
+            self._finish(key, watched, None)
         except StoreUnavailable:
-            task = watched.seen
+            self._continue(key, watched)
         except Exception:
             logger.exception("task %s: cannot be read", key[0])
-            task = None
+            self._finish(key, watched, None)
+        else:
+            if task.outcome is not None:
+                self._finish(key, watched, task)
+            else:
+                self._tell(present, task)
+                self._continue(key, watched)
         finally:
+            self.read_count += 1
             self._slots.release()
-        self.read_count += 1
-        self._tell(watched, task)
-        if task is not None and task.outcome is None and self._watched.get(key) is watched:
-            self._schedule(key, watched, task)
 
-    def _tell(self, watched: _Watched, task: Task | None) -> None:
-        now = self._clock()
-        if task is not None and watched.seen is not None and _view(task, now) == _view(watched.seen, now):
-            return
-        watched.seen = task
-        for follower in watched.followers:
-            follower.latest = task
-            follower.over = task is None or task.outcome is not None
-            follower.changed.set()
+    def _continue(self, key: _Key, watched: _Watched) -> None:
+        if self._watched.get(key) is watched:
+            self._schedule(key, watched)
+
+    def _finish(self, key: _Key, watched: _Watched, task: Task | None) -> None:
+        """Everybody's last news, or none; who follows the task from now on starts anew."""
+        if task is not None:
+            self._tell(watched.followers, task)
+        _end(watched.followers)
+        if self._watched.get(key) is watched:
+            self._forget(key)
+
+    def _tell(self, followers: Iterable[_Follower], task: Task) -> None:
+        view = _view(task, self._clock())
+        for follower in followers:
+            follower.tell(task, view)
 
 
-def _view(task: Task, now: int) -> tuple[object, ...]:
+def _end(followers: Iterable[_Follower]) -> None:
+    for follower in followers:
+        follower.end()
+
+
+def _view(task: Task, now: int) -> _View:
     """What a follower can see of a task; a difference here is a change."""
     questions = tuple(q.key for q in task.open_questions(now))
     events = task.events[-1].key if task.events else None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import yaml
 from pydantic import ValidationError
+from yaml.composer import ComposerError
 
 from adapter.errors import ConfigurationError
 
@@ -26,11 +28,13 @@ def load_catalog(path: Path) -> Catalog:
 
 def _entries(path: Path) -> list[Any]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not UTF-8 text") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: nests too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -50,9 +54,32 @@ def _tool(path: Path, number: int, entry: object) -> Tool:
     if not isinstance(entry, dict):
         raise ConfigurationError(f"{path}: {label}: must be a mapping with name, description, state_machine")
     try:
-        return Tool.model_validate(entry)
+        return Tool.model_validate(_as_json(entry))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"])
-        rule = first["msg"].removeprefix("Value error, ")
+        rule = " ".join(first["msg"].removeprefix("Value error, ").split())
         raise ConfigurationError(f"{path}: {label}: {f'{where}: ' if where else ''}{rule}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: {label}: {error}") from None
+
+
+def _as_json(entry: dict[Any, Any]) -> Any:
+    """As clients will see it: YAML's dates become strings, shared nodes copies. Raises ValueError."""
+    try:
+        return orjson.loads(orjson.dumps(entry))
+    except TypeError as error:
+        raise ValueError(f"holds something that JSON cannot express: {error}") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is written twice, of which YAML would silently keep the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise ComposerError(None, None, f"{key.value!r} is there twice", key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+        return node

@@ -13,7 +13,7 @@ JsonObject = Mapping[str, Any]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _SAFE_INTEGER = 2**53 - 1
-_MAX_DEPTH = 64
+MAX_DEPTH = 64
 
 
 def _no_network(uri: str) -> Any:
@@ -29,30 +29,32 @@ class Schema:
     to the network, or nests deeper than 64 levels.
     """
 
-    __slots__ = ("_validator", "document")
+    __slots__ = ("_validator",)
 
-    def __init__(self, document: JsonObject | bool) -> None:
-        self.document = document
-        _check_depth(document)
+    def __init__(self, document: JsonObject) -> None:
+        if too_deep(document):
+            raise ValueError(f"the schema nests deeper than {MAX_DEPTH} levels")
         try:
-            dialect = document.get("$schema", _DIALECT) if isinstance(document, Mapping) else _DIALECT
+            dialect = document.get("$schema", _DIALECT)
             make = _DIALECTS[str(dialect).rstrip("#")]
         except KeyError:
             raise ValueError(f"dialect {dialect} is not supported; use {_DIALECT}") from None
         try:
-            self._validator = make(document, validate_formats=True, retriever=_no_network)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-            message = getattr(error, "message", None) or str(error)
-            raise ValueError(f"not a valid JSON Schema: {message}") from None
+            self._validator = make(dict(document), validate_formats=True, retriever=_no_network)
+        except jsonschema_rs.ValidationError as error:
+            raise ValueError(f"not a valid JSON Schema: {_told(error)}") from None
 
     def violation(self, value: object) -> str | None:
         """None, or the first violation as `path: rule` (path is a JSON pointer, empty for the whole)."""
         if self._validator.is_valid(value):
             return None
-        error = next(self._validator.iter_errors(value))
-        where = "".join(f"/{step}" for step in error.instance_path)
-        message = error.message if len(error.message) <= 300 else f"{error.message[:300]}…"
-        return f"{where}: {message}" if where else message
+        return _told(next(self._validator.iter_errors(value)))
+
+
+def _told(error: jsonschema_rs.ValidationError) -> str:
+    where = "".join(f"/{step}" for step in error.instance_path)
+    message = error.message if len(error.message) <= 300 else f"{error.message[:300]}…"
+    return f"{where}: {message}" if where else message
 
 
 _DIALECTS = {
@@ -62,23 +64,22 @@ _DIALECTS = {
 }
 
 
-def _check_depth(node: object, depth: int = 0) -> None:
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"the schema nests deeper than {_MAX_DEPTH} levels")
-    children = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
-    for child in children:
-        _check_depth(child, depth + 1)
+def too_deep(node: object, depth: int = 1) -> bool:
+    """Whether a JSON value nests deeper than 64 levels, more than anything made by people."""
+    if not isinstance(node, (dict, list)):
+        return False
+    children = node.values() if isinstance(node, dict) else node
+    return depth > MAX_DEPTH or any(too_deep(child, depth + 1) for child in children)
 
 
 class HeaderParameter:
     """An argument that also travels as the header `Mcp-Param-<suffix>` (`x-mcp-header`)."""
 
-    __slots__ = ("kind", "name", "path")
+    __slots__ = ("name", "path")
 
-    def __init__(self, suffix: str, path: tuple[str, ...], kind: str) -> None:
+    def __init__(self, suffix: str, path: tuple[str, ...]) -> None:
         self.name = f"mcp-param-{suffix.lower()}"
         self.path = path
-        self.kind = kind
 
 
 def header_parameters(schema: JsonObject) -> tuple[HeaderParameter, ...]:
@@ -111,7 +112,7 @@ def _header_parameter(suffix: object, path: tuple[str, ...], node: JsonObject) -
     bounds = [node[k] for k in ("minimum", "maximum") if isinstance(node.get(k), int)]
     if kind == "integer" and any(abs(bound) > _SAFE_INTEGER for bound in bounds):
         raise ValueError(f"{where}: x-mcp-header integers must stay within ±{_SAFE_INTEGER}")
-    return HeaderParameter(suffix, path, str(kind))
+    return HeaderParameter(suffix, path)
 
 
 def _property_schemas(

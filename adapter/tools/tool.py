@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -12,10 +12,27 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from .before_start import Round
 from .duration import Seconds
-from .schema import HeaderParameter, Schema, header_parameters
+from .schema import MAX_DEPTH, HeaderParameter, Schema, header_parameters, too_deep
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
+
+
+class Annotations(BaseModel):
+    """Hints for clients; the names are the wire's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    title: str | None = None
+    readOnlyHint: bool | None = None  # noqa: N815
+    destructiveHint: bool | None = None  # noqa: N815
+    idempotentHint: bool | None = None  # noqa: N815
+    openWorldHint: bool | None = None  # noqa: N815
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
+
 
 TaskSupport = Literal["required", "optional", "forbidden"]
 
@@ -32,8 +49,8 @@ class Tool(BaseModel):
     definition: str | None = None
     task_support: TaskSupport = "optional"
     input_schema: dict[str, Any] = Field(default_factory=lambda: dict(_NO_ARGUMENTS))
-    output_schema: dict[str, Any] | bool | None = None
-    annotations: dict[str, Any] | None = None
+    output_schema: dict[str, Any] | None = None
+    annotations: Annotations | None = None
     timeout: Seconds = 3600.0
     retention: Seconds = 86_400.0
     poll_interval: Seconds = 5.0
@@ -63,7 +80,7 @@ class Tool(BaseModel):
 
     @field_validator("output_schema")
     @classmethod
-    def _output_schema(cls, schema: dict[str, Any] | bool | None) -> dict[str, Any] | bool | None:
+    def _output_schema(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
         if schema is not None:
             Schema(schema)
         return schema
@@ -77,12 +94,21 @@ class Tool(BaseModel):
 
     @model_validator(mode="after")
     def _rounds(self) -> Self:
-        keys = [key for round_ in self.before_start for key in round_.requests]
-        if len(keys) != len(set(keys)):
-            raise ValueError("before_start: every request key must be used only once")
-        clash = set(self.answer_names) & set(self.input_schema.get("properties", {}))
-        if clash:
-            raise ValueError(f"before_start: {sorted(clash)} are arguments; choose another `into`")
+        requests = [item for round_ in self.before_start for item in round_.requests.items()]
+        twice = _twice([key for key, _ in requests])
+        if twice:
+            raise ValueError(f"before_start: request key {twice!r} is used twice")
+        filled = [name for _, request in requests if request.fills_arguments for name in request.fields]
+        twice = _twice([*self.answer_names, *filled])
+        if twice:
+            raise ValueError(f"before_start: {twice!r} is filled twice; choose another `into`")
+        properties = self.input_schema.get("properties", {})
+        clash = next((name for name in self.answer_names if name in properties), None)
+        if clash is not None:
+            raise ValueError(f"before_start: {clash!r} is an argument; choose another `into`")
+        unknown = next((name for name in filled if name not in properties), None)
+        if unknown is not None and self.input_schema.get("additionalProperties") is False:
+            raise ValueError(f"before_start: {unknown!r} is asked for, but is no argument of input_schema")
         return self
 
     @property
@@ -122,6 +148,11 @@ class Tool(BaseModel):
         )
 
     @cached_property
+    def questions(self) -> str:
+        """`before_start` as JSON text, to see whether it is still what somebody answered."""
+        return orjson.dumps([round_.model_dump() for round_ in self.before_start]).decode()
+
+    @cached_property
     def result_settings(self) -> str:
         """How output becomes a tool result, as JSON text: pinned to each task, whatever the file says later."""
         settings: dict[str, Any] = {"mode": self.result}
@@ -134,5 +165,7 @@ class Tool(BaseModel):
         reserved = [name for name in self.answer_names if name in arguments]
         if reserved:
             return f"/{reserved[0]}: is filled from an answer and cannot be sent as an argument"
+        if too_deep(arguments):
+            return f"they nest deeper than {MAX_DEPTH} levels"
         validator = self.validator_before_answers if before_answers else self.validator
         return validator.violation(arguments)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, TypeVar
 
 import pytest
+import pytest_asyncio
 from botocore.exceptions import ClientError
 
 from adapter.aws import Aws
@@ -62,10 +63,13 @@ class Lab:
             **fields,
         }
 
+    async def deploy(self, definition: Mapping[str, Any]) -> str:
+        return await deploy(self._aws, definition)
+
     async def machine(self, *states: Mapping[str, Any], **fields: Any) -> str:
         """The ARN of a state machine of states named A, B, … that starts at A."""
         named = {chr(ord("A") + number): state for number, state in enumerate(states)}
-        return await deploy(self._aws, {"StartAt": "A", "States": named, **fields})
+        return await self.deploy({"StartAt": "A", "States": named, **fields})
 
     async def start(self, machine: str, value: object = None) -> str:
         """The ARN of a new execution."""
@@ -116,13 +120,8 @@ class Lab:
         return (await self.states.get_execution_history(executionArn=execution, **options))["events"]
 
 
-@pytest.fixture
-async def aws() -> AsyncIterator[Aws]:
-    async with aws_at(local_engine().endpoint) as clients:
-        yield clients
-
-
-@pytest.fixture
-async def lab(aws: Aws) -> Lab:
-    await create_table(aws.dynamodb, "lab")
-    return Lab(aws, "lab")
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def lab() -> AsyncIterator[Lab]:
+    async with aws_at(local_engine().endpoint) as aws:
+        await create_table(aws.dynamodb, "lab")
+        yield Lab(aws, "lab")

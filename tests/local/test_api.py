@@ -4,6 +4,8 @@ import pytest
 
 from .conftest import PASS, Lab, error_code
 
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
 
 @pytest.mark.parametrize(
     ("result", "text"),

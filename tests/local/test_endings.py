@@ -6,6 +6,8 @@ import pytest
 
 from .conftest import PASS, Lab, error_code
 
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
 CATCH_ALL = [{"ErrorEquals": ["States.ALL"], "Next": "B"}]
 RETRY_ALL = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 3}]
 

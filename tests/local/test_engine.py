@@ -59,11 +59,7 @@ def table_names(aws: LocalAws) -> list[str]:
 
 def stub_moto(folder: Path, source: str, patch: pytest.MonkeyPatch) -> None:
     """Put another `moto` before the installed one, here and in the child."""
-    package = folder / "moto" / "stepfunctions" / "parser"
-    package.mkdir(parents=True)
-    for place in (package, package.parent):
-        (place / "__init__.py").touch()
-    (package / "models.py").touch()
+    (folder / "moto").mkdir()
     (folder / "moto" / "__init__.py").write_text(source)
     patch.syspath_prepend(folder)
 
@@ -116,7 +112,7 @@ def test_a_port_in_use_is_told_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(
-            ConfigurationError, match=rf"^the local engine cannot use 127.0.0.1:{port}: .+in use"
+            ConfigurationError, match=rf"^the local engine cannot use 127.0.0.1:{port}: .+in use$"
         ):
             LocalAws.start(port=port)
 
@@ -155,6 +151,7 @@ def test_a_child_that_ignores_its_end_is_killed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_importing_the_local_engine_does_not_import_moto() -> None:
-    script = "import sys, adapter.local.engine, adapter.local.deploy, adapter.local.samples; print('moto' in sys.modules)"
+    modules = "adapter.local.engine, adapter.local.deploy, adapter.local.samples"
+    script = "import sys, " + modules + "; print('moto' in sys.modules)"
     command = [sys.executable, "-c", script]
     assert subprocess.run(command, env=OWN_PYTHON, capture_output=True, check=True).stdout == b"False\n"

@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from .conftest import PASS, Lab
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
 async def test_a_choice_without_a_match_fails_by_its_own_name(lab: Lab) -> None:
@@ -55,3 +61,26 @@ async def test_an_optimised_call_and_an_sdk_call_reach_the_same_table(lab: Lab) 
         },
     )
     assert ended["output"] == '"7"'
+
+
+async def test_a_path_to_a_field_of_one_element_gives_its_value(lab: Lab) -> None:
+    paths = {
+        "field.$": "$.a[1].b",
+        "list.$": "$.a[0].b",
+        "deep.$": "$.a[1].c.d",
+        "element.$": "$.a[0]",
+        "all.$": "$.a[*].b",
+        "sum.$": "States.MathAdd($.a[1].b, 1)",
+        "context.$": "$$.Execution.Input.a[1].b",
+    }
+    value = {"a": [{"b": [5]}, {"b": 6, "c": {"d": 7}}]}
+    output = json.loads((await lab.run({**PASS, "Parameters": paths}, value=value))["output"])
+    assert output == {
+        "field": 6,
+        "list": [5],
+        "deep": 7,
+        "element": {"b": [5]},
+        "all": [[5], 6],
+        "sum": 7,
+        "context": 6,
+    }

@@ -6,6 +6,8 @@ import pytest
 
 from .conftest import PASS, Lab, error_code
 
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
 
 async def test_an_answer_resumes_the_state_that_waits(lab: Lab) -> None:
     execution = await lab.start(await lab.machine(lab.wait()))

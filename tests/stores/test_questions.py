@@ -6,7 +6,7 @@ import pytest
 
 from adapter.aws import Aws
 from adapter.stores.dynamodb import DynamoTaskStore
-from adapter.tasks.model import Question, Task
+from adapter.tasks.model import Event, Question, Task
 from tests.support.aws import counted_calls
 from tests.support.partition import EXPIRES, NOW, Partition, new_record
 
@@ -99,8 +99,9 @@ async def test_adopting_an_item_that_is_gone_does_not_bring_it_back(
 ) -> None:
     task_id, question = await _asked(store, partition)
     await partition.remove(task_id, question.item)
-    await store.adopt(task_id, [question], expires_at=EXPIRES)
+    await store.adopt(task_id, [question, Event(key="1", kind="log")], expires_at=EXPIRES)
     assert await partition.item(task_id, question.item) == {}
+    assert await partition.item(task_id, "event#1") == {}
 
 
 async def test_events_are_read_in_order_and_adopted(store: DynamoTaskStore, partition: Partition) -> None:

@@ -9,6 +9,7 @@ from adapter.aws import Aws
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.tasks.model import Ending, Outcome
 from tests.support.aws import counted_calls
+from tests.support.faults import FaultyAws
 from tests.support.partition import EXPIRES, HOUR, NOW, Partition, new_record
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -236,6 +237,18 @@ async def test_a_task_of_more_than_one_page_is_read_whole(
     assert calls == ["Query", "Query"]
     assert task is not None
     assert [event.key for event in task.events] == ["0", "1", "2", "3"]
+
+
+async def test_every_read_is_strongly_consistent(store: DynamoTaskStore, faults: FaultyAws) -> None:
+    record = new_record()
+    await store.create(record, refresh_at=NOW)
+    await store.latch(record.task_id, LONG, expires_at=EXPIRES)
+    faults.reset()
+    await store.read(record.task_id)
+    assert [(operation, request["ConsistentRead"]) for operation, request in faults.requests] == [
+        ("Query", True),
+        ("GetItem", True),
+    ]
 
 
 async def test_calls_per_operation_are_as_few_as_promised(store: DynamoTaskStore, aws: Aws) -> None:

@@ -20,6 +20,7 @@ INDEX_KEYS = [
     {"AttributeName": "openShard", "KeyType": "HASH"},
     {"AttributeName": "createdAt", "KeyType": "RANGE"},
 ]
+WANTED = "not openShard (N), createdAt (N)"
 
 
 def _index(keys: list[dict[str, str]], projection: str = "KEYS_ONLY") -> dict[str, Any]:
@@ -85,12 +86,11 @@ async def test_a_table_that_exists_without_ttl_gets_it(aws: Aws) -> None:
         ),
         (
             {"GlobalSecondaryIndexes": [_index(INDEX_KEYS[:1])]},
-            "the keys of the index 'open-tasks' are openShard (N), not openShard (N), createdAt (N)",
+            "the keys of the index 'open-tasks' are openShard (N), " + WANTED,
         ),
         (
             {"created_at": "S"},
-            "the keys of the index 'open-tasks' are openShard (N), createdAt (S), not "
-            + "openShard (N), createdAt (N)",
+            "the keys of the index 'open-tasks' are openShard (N), createdAt (S), " + WANTED,
         ),
     ],
 )

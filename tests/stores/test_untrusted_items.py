@@ -139,7 +139,7 @@ async def test_other_items_in_the_partition_are_ignored(store: DynamoTaskStore, 
     assert (task.questions, task.events) == ((), ())
 
 
-@pytest.mark.parametrize("broken", [{"createdAt": {"S": "soon"}}, {"ending": {"S": "exploded"}}])
+@pytest.mark.parametrize("broken", [{"ttlMs": {"S": "a day"}}, {"ending": {"S": "exploded"}}])
 async def test_a_record_that_cannot_be_understood_is_reported_as_such(
     store: DynamoTaskStore, partition: Partition, broken: dict[str, Any]
 ) -> None:

@@ -30,15 +30,15 @@ EXTENSION = PREFIX + "tasks"
 TASKS: Json = {"extensions": {EXTENSION: {}}}
 FORMS: Json = {**TASKS, "elicitation": {}}
 ACCOUNT = "123456789012"
-TOKEN = "task-token-AAAAKgAAAAIAAAAA"  # noqa: S105 - no real one
+TOKEN = "task-token-AAAAKgAAAAIAAAAA"
+UNREAD = frozenset({403, 405, 406, 413, 415})
+"""Statuses of requests whose body is not looked at, so that their id is not known."""
 PATIENCE = 5.0
 """Seconds after which something awaited counts as not happening."""
 
 
 def tool(name: str = "job", **members: Any) -> Tool:
-    return Tool.model_validate(
-        {"name": name, "description": "Does a job.", "state_machine": name, **members}
-    )
+    return Tool.model_validate({"name": name, "description": "Does a job.", "state_machine": name, **members})
 
 
 def form(
@@ -191,7 +191,10 @@ class Mcp:
         disconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> Request:
         """A well-formed request. `headers` and `meta` are added to it; None as a header takes it away."""
-        said = {PREFIX + "protocolVersion": VERSION, PREFIX + "clientCapabilities": FORMS if caps is None else caps}
+        said = {
+            PREFIX + "protocolVersion": VERSION,
+            PREFIX + "clientCapabilities": FORMS if caps is None else caps,
+        }
         full = {**(params or {}), "_meta": {**said, **(meta or {})}}
         body = {"jsonrpc": "2.0", "id": identifier, "method": method, "params": full}
         sent = {**routing_headers(method, full), **(headers or {})}
@@ -215,7 +218,7 @@ class Mcp:
 
     async def send(self, request: Request) -> Answer:
         reply = await self.parts.endpoint.handle(request)
-        check = _checker(request)
+        check = _checker(request, read=reply.status not in UNREAD)
         if isinstance(reply.body, bytes):
             check_body(reply)
             messages = [orjson.loads(reply.body)] if reply.body else []
@@ -267,7 +270,9 @@ class Mcp:
         (task_id,) = self.store.tasks
         return task_id
 
-    def end(self, task_id: str, output: str | None = "{}", ending: Ending = Ending.SUCCEEDED, **members: Any) -> None:
+    def end(
+        self, task_id: str, output: str | None = "{}", ending: Ending = Ending.SUCCEEDED, **members: Any
+    ) -> None:
         """The execution ends, and enough time passes for the next read to see it."""
         shown = output if ending is Ending.SUCCEEDED else None
         self.engine.end(self.execution(task_id), Outcome(ending, output=shown, **members))
@@ -340,7 +345,7 @@ def _stream_of(reply: Reply) -> AsyncGenerator[bytes, None]:
     return cast(AsyncGenerator[bytes, None], reply.body)
 
 
-def _checker(request: Request) -> Callable[[Json], None]:
+def _checker(request: Request, *, read: bool = True) -> Callable[[Json], None]:
     """Checks a message as an answer to this request: its shape, its id, and that it keeps our secrets."""
     try:
         body = orjson.loads(request.body)
@@ -354,7 +359,7 @@ def _checker(request: Request) -> Callable[[Json], None]:
     def check(message: Json) -> None:
         check_message(VERSION, message, request_method=method, tool_call_may_be_task=declared)
         if "method" not in message:
-            _check_id(message, identifier)
+            _check_id(message, identifier if read else None)
         text = orjson.dumps(message).decode()
         for secret in (ACCOUNT, TOKEN, "arn:aws"):
             assert secret not in text, f"{secret} in {text}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict, deque
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import parse_qsl
 
 import aiohttp
 from aiohttp import web
@@ -25,13 +27,12 @@ class Fault:
     code: str = ""
     message: str = "scripted"
     body: dict[str, Any] = field(default_factory=dict)
-    raw: bytes | None = None
     forward: bool = False
     hang: bool = False
 
     def response(self) -> web.Response:
         error = {"__type": self.code, "message": self.message} if self.code else {}
-        body = self.raw if self.raw is not None else json.dumps({**error, **self.body}).encode()
+        body = json.dumps({**error, **self.body}).encode()
         return web.Response(body=body, status=self.status, content_type="application/x-amz-json-1.0")
 
 
@@ -40,6 +41,7 @@ LOST_REPLY = Fault(forward=True)
 LOST_REQUEST = Fault()
 HANG = Fault(hang=True)
 SERVER_ERROR = Fault(500, "InternalFailure")
+_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 
 
 def error(code: str, message: str = "scripted", status: int = 400) -> Fault:
@@ -50,6 +52,14 @@ def reply(**body: Any) -> Fault:
     return Fault(200, body=body)
 
 
+def _called(request: web.Request, body: bytes) -> tuple[str, dict[str, Any]]:
+    target = request.headers.get("X-Amz-Target")
+    if target is not None:
+        return target.rpartition(".")[2], json.loads(body)
+    parameters = dict(parse_qsl(body.decode()))  # as STS is called
+    return parameters["Action"], parameters
+
+
 class FaultyAws:
     """A server on loopback. `script` gives an operation its next faults; other requests are forwarded."""
 
@@ -57,6 +67,7 @@ class FaultyAws:
         self._upstream = upstream
         self._script: dict[str, deque[Fault]] = defaultdict(deque)
         self._closing = asyncio.Event()
+        self._write = asyncio.Lock()
         self.requests: list[tuple[str, dict[str, Any]]] = []
         """Operation and parameters of every attempt, in the order of arrival."""
 
@@ -89,27 +100,29 @@ class FaultyAws:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        operation = request.headers["X-Amz-Target"].rpartition(".")[2]
         body = await request.read()
-        self.requests.append((operation, json.loads(body)))
+        operation, parameters = _called(request, body)
+        self.requests.append((operation, parameters))
         faults = self._script[operation]
         if not faults:
-            return await self._forward(request, body)
+            return await self._forward(request, operation, body)
         fault = faults.popleft()
         if fault.forward:
-            await self._forward(request, body)
+            await self._forward(request, operation, body)
         if fault.hang:
             await self._closing.wait()
         if not fault.status:
-            assert request.transport is not None
-            request.transport.abort()
+            if request.transport is not None:  # the client may have gone before
+                request.transport.abort()
             return web.Response()
         return fault.response()
 
-    async def _forward(self, request: web.Request, body: bytes) -> web.Response:
+    async def _forward(self, request: web.Request, operation: str, body: bytes) -> web.Response:
         if self._upstream is None:
             return error("NotScripted").response()
         headers = {name: value for name, value in request.headers.items() if name != "Host"}
-        async with self._client.post(self._upstream, data=body, headers=headers) as answer:
+        # The engine behind may carry out two conditional writes at once; DynamoDB does not.
+        in_turn = self._write if operation in _WRITES else nullcontext()
+        async with in_turn, self._client.post(self._upstream, data=body, headers=headers) as answer:
             kept = {"Content-Type": answer.headers["Content-Type"]}
             return web.Response(body=await answer.read(), status=answer.status, headers=kept)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from adapter.errors import ExecutionUnknown, QuestionClosed
 from adapter.tasks.engine import Refusal, Snapshot
-from adapter.tasks.store import place_of
 from adapter.tasks.model import Ending, Event, Outcome, Question, Task, TaskRecord
+from adapter.tasks.store import place_of
 
 
 class ManualClock:
@@ -79,7 +79,10 @@ class MemoryStore:
     async def request_cancel(self, task_id: str, *, now: int) -> None:
         task = self.tasks.get(task_id)
         if task is not None and task.outcome is None and task.cancel_requested_at is None:
-            self.tasks[task_id] = replace(task, cancel_requested_at=now, refresh_at=now)
+            updated_at = max(task.updated_at, now)
+            self.tasks[task_id] = replace(
+                task, cancel_requested_at=now, refresh_at=now, updated_at=updated_at
+            )
 
     async def adopt(self, task_id: str, items: Sequence[Question | Event], *, expires_at: int) -> None:
         task = self.tasks[task_id]
@@ -99,6 +102,7 @@ class MemoryStore:
         if current is None or not current.is_open(now):
             return False
         self._put(task_id, replace(current, answer=answer, delivery_until=delivery_until))
+        self._touch(task_id, now)
         return True
 
     async def claim_delivery(self, task_id: str, question: Question, *, now: int, until: int) -> bool:
@@ -143,6 +147,7 @@ class MemoryStore:
         """What a workflow does: write its question."""
         task = self.tasks[task_id]
         self.tasks[task_id] = replace(task, questions=(*task.questions, question))
+        self._touch(task_id, question.asked_at)
 
     def report(self, task_id: str, event: Event) -> None:
         """What a workflow does: append progress or a log line."""
@@ -152,6 +157,10 @@ class MemoryStore:
     def _question(self, task_id: str, key: str) -> Question | None:
         task = self.tasks.get(task_id)
         return next((q for q in task.questions if q.key == key), None) if task is not None else None
+
+    def _touch(self, task_id: str, now: int) -> None:
+        task = self.tasks[task_id]
+        self.tasks[task_id] = replace(task, updated_at=max(task.updated_at, now))
 
     def _put(self, task_id: str, question: Question) -> None:
         task = self.tasks[task_id]

@@ -22,6 +22,7 @@ TASKS_IN_CORE = "2025-11-25"
 LISTEN = "subscriptions/listen"
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 _NULL_ID_VERSIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18"})
+"""Their schemas require the member, so for an unreadable id plain JSON-RPC's null is all there is."""
 
 _STANDARD_CODES = frozenset({-32700, -32600, -32601, -32602, -32603})
 _MODERN_ERRORS: dict[int, type[BaseModel]] = {
@@ -113,13 +114,10 @@ def _check_stream(message: Message, request_method: str | None) -> None:
 
 
 def _check_error(version: str, message: Message) -> None:
-    if version in _NULL_ID_VERSIONS and message.get("id", 0) is None:
-        message = {
-            **message,
-            "id": 0,
-        }  # these versions require the member, so plain JSON-RPC's null is all there is
+    if version in _NULL_ID_VERSIONS:
+        assert "id" in message, f"{version} requires an id member"
+        message = message if message["id"] is not None else {**message, "id": 0}
     assert message.get("id", 0) is not None, "an error without a readable id has no id member (R-03)"
-    assert "id" in message or version not in _NULL_ID_VERSIONS, f"{version} requires an id member"
     frame = v2026.JSONRPCErrorResponse if version in MODERN_PROTOCOL_VERSIONS else v2025.JSONRPCErrorResponse
     conform(frame, message, "error")
     error = message["error"]

@@ -40,7 +40,7 @@ class Step:
 
 
 @types.coroutine
-def _pause(step: Step) -> Generator[Step, None, None]:
+def pause(step: Step) -> Generator[Step, None, None]:
     yield step
 
 
@@ -57,9 +57,9 @@ class Stepped:
             return work
 
         async def call(*arguments: Any, **named: Any) -> Any:
-            await _pause(Step(self._name, method, done=False))
+            await pause(Step(self._name, method, done=False))
             result = await work(*arguments, **named)
-            await _pause(Step(self._name, method, done=True))
+            await pause(Step(self._name, method, done=True))
             return result
 
         return call
@@ -77,7 +77,14 @@ class Operation:
         self._go(lambda: work.send(None))
 
     def advance(self) -> None:
+        assert not self.over
         self._go(lambda: self._work.send(None))
+
+    def reach(self, call: str, *, done: bool = False) -> Operation:
+        """Goes on until it stands at this call."""
+        while self.step is None or (self.step.call, self.step.done) != (call, done):
+            self.advance()
+        return self
 
     def fail(self) -> None:
         """The call that it stands at does not succeed, as far as the caller can tell."""
@@ -105,6 +112,15 @@ class Operation:
             self.over, self.step, self.result = True, None, stop.value
         except Exception as error:
             self.over, self.step, self.error = True, None, error
+
+
+def at_once(work: Coroutine[Any, Any, Any]) -> Any:
+    """The result of what nothing holds up."""
+    operation = Operation(work)
+    assert operation.over
+    if operation.error is not None:
+        raise operation.error
+    return operation.result
 
 
 def stepped_process(world: World, budget: DescribeBudget | None = None) -> TaskService:

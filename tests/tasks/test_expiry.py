@@ -30,8 +30,9 @@ async def test_work_is_stopped_where_the_tool_says_so(world: World) -> None:
 async def test_an_expired_task_is_stopped_once_per_lease_however_often_it_is_read(world: World) -> None:
     task = await world.create(ttl_ms=HOUR_MS, on_expire="stop")
     world.clock.advance(3600)
+    await world.absent(task)
     for _ in range(20):
-        await world.absent(task)
+        assert await world.calls(lambda: world.absent(task)) == ["store.read"]
     assert len(world.jobs.stopped) == 1
 
     world.clock.advance(10)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.errors import EngineUnavailable, StartUncertain
+from adapter.errors import EngineUnavailable, StartUncertain, StoreUnavailable
 from adapter.tasks.engine import Snapshot
 from adapter.tasks.model import Ending, Outcome
 from tests.tasks.stepping import Operation, interleavings, stepped_process
-from tests.tasks.world import DONE, HOUR_MS, OWNER, World, new_task
+from tests.tasks.world import ANSWER, DONE, HOUR_MS, OWNER, World, new_task, store_down
 
 READ = ["store.read"]
 THROTTLED = EngineUnavailable(throttled=True)
@@ -90,9 +90,7 @@ async def test_two_readers_that_see_different_ends_give_the_same_answer(world: W
     task = await world.create()
     world.clock.advance(5)
     world.end(task, Outcome(Ending.FAILED))
-    slow = _read(world, task.record.task_id)
-    while slow.step is None or (slow.step.call, slow.step.done) != ("describe", True):
-        slow.advance()
+    slow = _read(world, task.record.task_id).reach("describe", done=True)
 
     world.end(task, DONE)
     world.clock.advance(10)
@@ -129,10 +127,7 @@ async def test_after_a_reader_died_with_the_claim_nobody_asks_until_its_lease_is
     task = await world.create()
     world.end(task)
     world.clock.advance(5)
-    dead = _read(world, task.record.task_id)
-    while dead.step is None or dead.step.call != "describe":
-        dead.advance()
-    dead.crash("killed")
+    _read(world, task.record.task_id).reach("describe").crash("killed")
 
     world.clock.advance(9.999)
     assert (await world.get(task)).outcome is None
@@ -293,3 +288,28 @@ def _two_readers() -> tuple[World, list[Operation]]:
     world.clock.advance(5)
     (task_id,) = world.memory.tasks
     return world, [_read(world, task_id) for _ in range(2)]
+
+
+@pytest.mark.parametrize("write", ["claim_refresh", "note_refresh", "latch", "claim_delivery"])
+async def test_a_read_whose_writes_fail_answers_with_what_is_known(world: World, write: str) -> None:
+    task = await world.asked("approve")
+    world.engine.fail("answer", UNREACHABLE)
+    await world.answer(task, {"approve": ANSWER})
+    world.clock.advance(15)
+    if write == "latch":
+        world.end(task)
+    world.store.fail(write, store_down())
+
+    read = await world.get(task)
+
+    assert read.outcome is None
+    assert world.keys(read) == []
+    assert f"store.{write}" in world.journal
+
+
+async def test_a_read_that_cannot_be_made_says_so(world: World) -> None:
+    task = await world.create()
+    world.store.fail("read", store_down())
+
+    with pytest.raises(StoreUnavailable):
+        await world.get(task)

@@ -35,6 +35,21 @@ class Policy:
         return None if isinstance(answer, dict) and "value" in answer else "value is required"
 
 
+class Records(MemoryStore):
+    """Remembers which answer was recorded for which token; there is never a second one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: dict[str, str] = {}
+
+    async def record_answer(self, task_id: str, question: Question, answer: str, **named: Any) -> bool:
+        recorded = await super().record_answer(task_id, question, answer, **named)
+        if recorded:
+            assert question.token not in self.answers, "answered twice"
+            self.answers[question.token] = answer
+        return recorded
+
+
 class Observed:
     """A part whose calls are written down, and fail or take time as a test says."""
 
@@ -80,19 +95,23 @@ class Observed:
 class World:
     """The service over a store and a job system in memory. `journal` lists every call of these."""
 
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.memory = MemoryStore()
-        self.jobs = MemoryEngine()
+    def __init__(
+        self,
+        clock: ManualClock | None = None,
+        memory: Records | None = None,
+        jobs: MemoryEngine | None = None,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.memory = memory or Records()
+        self.jobs = jobs or MemoryEngine()
         self.journal: list[str] = []
         self.store = Observed(self.memory, "store", self.journal, self.clock)
         self.engine = Observed(self.jobs, "engine", self.journal, self.clock)
         self.pace = RefreshPace(2_000, 60_000)
-        self.budget = self.new_budget()
-        self.service = self.new_process(self.budget)
+        self.service = self.new_process()
 
     def new_budget(self, rate: float = 5.0, burst: int = 50) -> DescribeBudget:
-        return DescribeBudget(rate, burst, clock=lambda: self.clock.now / 1000)
+        return DescribeBudget(rate, burst, clock=lambda: self.clock() / 1000)
 
     def new_process(self, budget: DescribeBudget | None = None) -> TaskService:
         """Another instance of the server on the same table."""

@@ -5,7 +5,7 @@ Each function that `replaces` one of moto 5.2.5 tells the reason in its docstrin
 
 from __future__ import annotations
 
-from . import api, endings, starts, states, waits
+from . import api, endings, starts, states, tables, waits
 from ._registry import apply
 
-__all__ = ["api", "apply", "endings", "starts", "states", "waits"]
+__all__ = ["api", "apply", "endings", "starts", "states", "tables", "waits"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from functools import cache
 
@@ -18,6 +19,8 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
     StatesErrorNameType,
 )
+from moto.stepfunctions.parser.asl.component.common.string import string_expression
+from moto.stepfunctions.parser.asl.component.intrinsic.argument import argument
 from moto.stepfunctions.parser.asl.component.state import state
 from moto.stepfunctions.parser.asl.component.state.choice.comparison.comparison_operator_type import (
     ComparisonOperatorType,
@@ -33,13 +36,16 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_dynamodb as dynamodb,
 )
+from moto.stepfunctions.parser.asl.eval import states
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
-from moto.stepfunctions.parser.asl.eval.states import StateData
 from moto.stepfunctions.parser.asl.utils.boto_client import boto_client_for
+from moto.stepfunctions.parser.asl.utils.json_path import extract_json
 
 from ._registry import replaces
 from ._values import timestamp
+
+_FIELD_OF_ELEMENT = re.compile(r"\$(?:\.\w+|\[\d+\])*\[\d+\]\.\w+")
 
 _making_client = threading.Lock()
 _choose = StateChoice._eval_state
@@ -82,8 +88,17 @@ def _failure(env: Environment, kind: StatesErrorNameType, cause: str) -> Failure
     return FailureEventException(failure)
 
 
+@replaces(argument, "extract_json")
+@replaces(states, "extract_json")
+@replaces(string_expression, "extract_json")
+def extract(path: str, data: object) -> object:
+    """A field of one element, such as `$.a[0].b`, came as a list of one."""
+    value = extract_json(path, data)
+    return value[0] if _FIELD_OF_ELEMENT.fullmatch(path) else value
+
+
 @replaces(state, "StateData")
-def state_data(*, EnteredTime: str, Name: str) -> StateData:  # noqa: N803 - the field's own names
+def state_data(*, EnteredTime: str, Name: str) -> states.StateData:  # noqa: N803 - the field's own names
     """`$$.State.EnteredTime` had microseconds and `+00:00`; AWS writes milliseconds and `Z`."""
     return {"EnteredTime": timestamp(EnteredTime), "Name": Name}
 

@@ -1,0 +1,241 @@
+"""`adapter call`: calls a tool as a task and follows it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import typer
+
+from . import defaults
+from .answers import Answers, NoAnswer
+from .arguments import GivenArguments, json_object
+from .client import FORMS, TASKS, JsonObject, McpClient, RequestRefused, connected
+from .display import Display, Lines, Live
+from .exits import CommandError, ExitCode
+from .following import Follower
+from .output import console, plain
+from .prompts import Interrupted, Terminal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """The command line of `call`; exactly one of `tool` and `task` is given."""
+
+    tool: str | None = None
+    task: str | None = None
+    args: str | None = None
+    pairs: Sequence[str] = ()
+    url: str = defaults.URL
+    as_json: bool = False
+    answers: Sequence[str] = ()
+    decline: bool = False
+    patience: float = defaults.PATIENCE
+
+
+class ConsoleTerminal:
+    """The person at stdin and stderr; stdout is for the result."""
+
+    def write(self, text: str) -> None:
+        typer.echo(text, err=True)
+
+    def read(self, prompt: str) -> str:
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            if _is_cancelled():
+                raise Interrupted
+            typer.echo(prompt, err=True, nl=False)
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            raise Interrupted from None
+        finally:
+            signal.signal(signal.SIGINT, previous)
+        if not line:
+            raise EOFError
+        return line.rstrip("\r\n")
+
+
+def _is_cancelled() -> bool:
+    """Whether Ctrl-C came just before the prompt: a blocking read would never notice."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
+
+
+def run(options: CallOptions, terminal: Terminal | None = None) -> ExitCode:
+    """Call, follow, print the result. Raises CommandError. `terminal`: who answers, in place of stdin."""
+    _check(options)
+    if terminal is None and sys.stdin.isatty() and not options.as_json:
+        terminal = ConsoleTerminal()
+    given = [json_object(text, "--answer") for text in options.answers]
+    answers = Answers(given, decline=options.decline, terminal=terminal)
+    call = _Call(options, GivenArguments.read(options.args, options.pairs), answers, _display(options))
+    try:
+        return asyncio.run(call.run())
+    except KeyboardInterrupt:
+        raise CommandError(call.way_back("Left before its end was seen"), ExitCode.CANCELLED) from None
+
+
+def _check(options: CallOptions) -> None:
+    if (options.tool is None) == (options.task is None):
+        raise CommandError("name a tool, or a task with --task (and not both)", ExitCode.USAGE)
+    if options.task is not None and (options.args is not None or options.pairs):
+        raise CommandError("--task takes no arguments: the task has got them already", ExitCode.USAGE)
+    try:
+        parts = urlsplit(options.url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise CommandError(f"--url: {options.url!r} is not an http or https URL", ExitCode.USAGE)
+
+
+def _display(options: CallOptions) -> Display:
+    if options.as_json:
+        return Display()
+    return Live() if sys.stderr.isatty() else Lines()
+
+
+class _Call:
+    """One run of the command."""
+
+    def __init__(
+        self, options: CallOptions, arguments: GivenArguments, answers: Answers, display: Display
+    ) -> None:
+        self._options = options
+        self._arguments = arguments
+        self._answers = answers
+        self._display = display
+        self._follower: Follower | None = None
+
+    async def run(self) -> ExitCode:
+        async with connected(self._options.url, {**TASKS, **FORMS}) as client:
+            follower = self._follower = Follower(
+                client, self._answers, self._display, patience=self._options.patience
+            )
+            try:
+                with self._display.running():
+                    final = await self._to_the_end(client, follower)
+            except NoAnswer as problem:
+                raise self._unanswered(follower, problem) from None
+            except CommandError as problem:
+                raise CommandError(self._with_way_back(problem), problem.code) from None
+        return self._report(final)
+
+    async def _to_the_end(self, client: McpClient, follower: Follower) -> JsonObject:
+        """The last state; the first Ctrl-C cancels the task, the second goes through."""
+        try:
+            return await self._followed(client, follower)
+        except (asyncio.CancelledError, Interrupted):
+            await _let_cancellation_out()
+            if follower.task_id is None:
+                text = "Left before there was a task; nothing more is known of the call."
+                raise CommandError(text, ExitCode.CANCELLED) from None
+            return await follower.cancel(follower.task_id)
+
+    async def _followed(self, client: McpClient, follower: Follower) -> JsonObject:
+        if self._options.task is not None:
+            return await follower.resume(self._options.task)
+        tool = _named(await client.tools(), str(self._options.tool))
+        return await follower.start(tool, self._arguments.fitted(tool["inputSchema"]))
+
+    def way_back(self, text: str) -> str:
+        """`text`, and how to get back to the task if there is one."""
+        if self._follower is None or self._follower.task_id is None:
+            return text
+        words = ["adapter", "call", "--task", self._follower.task_id]
+        if self._options.url != defaults.URL:
+            words += ["--url", self._options.url]
+        return f"{text.rstrip('.')}. Get back to the task with: {shlex.join(words)}"
+
+    def _with_way_back(self, problem: CommandError) -> str:
+        gone = isinstance(problem, RequestRefused) and not problem.passing
+        return str(problem) if gone else self.way_back(str(problem))
+
+    def _unanswered(self, follower: Follower, problem: NoAnswer) -> CommandError:
+        if follower.task_id is None:
+            return CommandError(f"{problem} (nothing was started; give --answer)", problem.code)
+        if self._options.as_json and follower.open_task is not None:
+            _print_json(follower.open_task)
+        return CommandError(f"{self.way_back(str(problem))} --answer '{{…}}'", problem.code)
+
+    def _report(self, final: JsonObject) -> ExitCode:
+        code = exit_code(final)
+        if self._options.as_json:
+            _print_json(final)
+            return code
+        for line in result_lines(final.get("result", {})):
+            typer.echo(line)
+        summary, style = _summary(final, code)
+        console(stderr=True).print(summary, style=style, soft_wrap=True)
+        return code
+
+
+async def _let_cancellation_out() -> None:
+    """After the first Ctrl-C the task has to live on, to see the other side cancelled."""
+    current = asyncio.current_task()
+    assert current is not None
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    while current.cancelling():
+        current.uncancel()
+
+
+def exit_code(final: Mapping[str, Any]) -> ExitCode:
+    """What the last state of a call means."""
+    if final["status"] == "cancelled":
+        return ExitCode.CANCELLED
+    failed = final["status"] == "failed" or final.get("result", {}).get("isError")
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def result_lines(result: JsonObject) -> list[str]:
+    """A CallToolResult as text: its blocks; its structured content only where there are no blocks."""
+    lines = [plain(_block(block)) for block in result.get("content", [])]
+    if not lines and "structuredContent" in result:
+        lines = [json.dumps(result["structuredContent"], ensure_ascii=False, indent=2)]
+    return lines
+
+
+def _block(block: JsonObject) -> str:
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text"))
+    if kind == "resource":
+        resource = block.get("resource", {})
+        return str(resource.get("text") or f"[resource {resource.get('uri')}]")
+    if kind == "resource_link":
+        return f"[{block.get('name')}: {block.get('uri')}]"
+    return f"[{kind} {block.get('mimeType')}, {len(str(block.get('data', ''))) * 3 // 4} bytes]"
+
+
+def _summary(final: JsonObject, code: ExitCode) -> tuple[str, str]:
+    of_task = f" (task {final['taskId']})" if "taskId" in final else ""
+    if final["status"] == "failed":
+        error = final.get("error", {})
+        return f"failed: {plain(error.get('message'))} ({error.get('code')}){of_task}", "red"
+    if code is ExitCode.CANCELLED:
+        return f"cancelled: {plain(final.get('statusMessage', 'by request'))}{of_task}", "yellow"
+    if code is ExitCode.FAILED:
+        return f"the tool reported an error{of_task}", "red"
+    return f"completed{of_task}", "green"
+
+
+def _print_json(value: JsonObject) -> None:
+    shown = {key: member for key, member in value.items() if key not in ("_meta", "resultType")}
+    typer.echo(json.dumps(shown, ensure_ascii=False))
+
+
+def _named(tools: list[JsonObject], name: str) -> JsonObject:
+    found = next((tool for tool in tools if tool["name"] == name), None)
+    if found is None:
+        names = ", ".join(plain(tool["name"]) for tool in tools)
+        raise CommandError(f"there is no tool {name!r}; the server has: {names}", ExitCode.USAGE)
+    return found

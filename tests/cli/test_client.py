@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from adapter.cli.client import FORMS, TASKS, McpClient, RequestRefused, ServerUnreachable, connected
+from adapter.cli.exits import CommandError
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def _client_of(handler: Handler) -> AsyncIterator[McpClient]:
+    """A client of a server that answers as the handler says."""
+    application = web.Application()
+    application.router.add_post("/mcp", handler)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        async with connected(f"http://127.0.0.1:{port}/mcp", {**TASKS, **FORMS}) as client:
+            yield client
+    finally:
+        await runner.cleanup()
+
+
+def _answering(*results: dict[str, Any]) -> tuple[Handler, list[web.Request], list[Any]]:
+    """A handler that gives these results in turn, and the requests and bodies that came."""
+    waiting = list(results)
+    requests: list[web.Request] = []
+    bodies: list[Any] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        body = await request.json()
+        requests.append(request)
+        bodies.append(body)
+        return web.json_response({"jsonrpc": "2.0", "id": body["id"], **waiting.pop(0)})
+
+    return handler, requests, bodies
+
+
+def _streaming(text: str, chunk: int = 10_000) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        raw = text.encode()
+        for start in range(0, len(raw), chunk):
+            await response.write(raw[start : start + chunk])
+        await response.write_eof()
+        return response
+
+    return handler
+
+
+async def test_each_request_says_who_calls_and_what_it_can_take() -> None:
+    handler, requests, bodies = _answering({"result": {}})
+    async with _client_of(handler) as client:
+        await client.on_task("tasks/get", "mcp-1")
+    meta = bodies[0]["params"]["_meta"]
+    assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+    assert meta["io.modelcontextprotocol/clientCapabilities"] == {
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+        "elicitation": {"form": {}, "url": {}},
+    }
+    names = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
+    assert [requests[0].headers[name] for name in names] == ["2026-07-28", "tasks/get", "mcp-1"]
+
+
+async def test_all_pages_of_the_list_are_read() -> None:
+    handler, _, bodies = _answering(
+        {"result": {"tools": [{"name": "a"}], "nextCursor": ""}}, {"result": {"tools": [{"name": "b"}]}}
+    )
+    async with _client_of(handler) as client:
+        assert [tool["name"] for tool in await client.tools()] == ["a", "b"]
+    assert bodies[1]["params"]["cursor"] == ""
+
+
+async def test_a_list_without_an_end_is_given_up() -> None:
+    handler, _, bodies = _answering(*[{"result": {"tools": [], "nextCursor": "x"}}] * 100)
+    async with _client_of(handler) as client:
+        assert await client.tools() == []
+    assert len(bodies) == 100
+
+
+async def test_a_streamed_reply_is_read_with_its_notifications() -> None:
+    long = "x" * 300_000
+    notification = {"method": "notifications/progress", "params": {"progress": 1, "message": long}}
+    reply = {"id": 1, "result": {"content": []}}
+    text = f": hello\r\n\r\nevent: message\r\ndata: {json.dumps(notification)}\r\n\r\ndata: {json.dumps(reply)}\n\n"
+    told: list[Any] = []
+    async with _client_of(_streaming(text)) as client:
+        tool = {"name": "a", "inputSchema": {"type": "object"}}
+        assert await client.call_tool(tool, {}, on_notification=told.append) == {"content": []}
+    assert told == [notification]
+
+
+async def test_data_on_several_lines_is_one_message_wherever_the_chunks_end() -> None:
+    text = 'event: message\ndata: {"id": 1,\ndata: "result": {"é": 1}}\n\n'
+    async with _client_of(_streaming(text, chunk=7)) as client:
+        assert await client.request("tools/list", {}) == {"é": 1}
+
+
+async def test_a_notification_that_nobody_wants_is_passed_over() -> None:
+    text = 'data: {"method": "notifications/message", "params": {}}\n\ndata: {"id": 1, "result": {}}\n\n'
+    async with _client_of(_streaming(text)) as client:
+        assert await client.request("tools/list", {}) == {}
+
+
+async def test_a_stream_that_ends_without_a_reply_may_be_tried_again() -> None:
+    async with _client_of(_streaming(": nothing\n\n")) as client:
+        with pytest.raises(ServerUnreachable, match="closed the connection without a reply") as lost:
+            await client.request("tools/list", {})
+    assert lost.value.passing
+
+
+@pytest.mark.parametrize(("status", "passing"), [(200, False), (404, False), (429, True), (503, True)])
+async def test_a_reply_that_is_no_message_is_told_by_its_status(status: int, passing: bool) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response({"hello": "world"}, status=status)
+
+    async with _client_of(handler) as client:
+        with pytest.raises(ServerUnreachable, match=f"HTTP {status} without an MCP message") as lost:
+            await client.request("tools/list", {})
+    assert lost.value.passing is passing
+
+
+async def test_a_connection_that_breaks_is_unreachable() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    async with _client_of(handler) as client:
+        with pytest.raises(ServerUnreachable, match="cannot reach"):
+            await client.request("tools/list", {})
+
+
+@pytest.mark.parametrize(("code", "passing"), [(-32602, False), (-32603, True)])
+async def test_an_error_keeps_its_code_and_message(code: int, passing: bool) -> None:
+    handler, _, _ = _answering({"error": {"code": code, "message": "no", "data": {"a": 1}}})
+    async with _client_of(handler) as client:
+        with pytest.raises(RequestRefused) as refused:
+            await client.request("tools/list", {})
+    problem = refused.value
+    assert (problem.rpc_code, problem.rpc_message, problem.data) == (code, "no", {"a": 1})
+    assert problem.passing is passing
+
+
+async def test_arguments_are_mirrored_in_headers_as_the_schema_says() -> None:
+    handler, requests, _ = _answering({"result": {}})
+    properties = {
+        "city": {"type": "string", "x-mcp-header": "City"},
+        "fast": {"type": "boolean", "x-mcp-header": "Fast"},
+        "left": {"type": "string", "x-mcp-header": "Left"},
+        "where": {"type": "object", "properties": {"zip": {"type": "integer", "x-mcp-header": "Zip"}}},
+    }
+    tool = {"name": "a", "inputSchema": {"type": "object", "properties": properties}}
+    arguments = {"city": " Köln", "fast": True, "left": None, "where": {"zip": 50667}}
+    async with _client_of(handler) as client:
+        await client.call_tool(tool, {"arguments": arguments})
+    headers = requests[0].headers
+    assert headers["Mcp-Param-City"] == "=?base64?IEvDtmxu?="
+    assert (headers["Mcp-Param-Fast"], headers["Mcp-Param-Zip"]) == ("true", "50667")
+    assert "Mcp-Param-Left" not in headers
+
+
+async def test_a_tool_with_a_broken_header_annotation_cannot_be_called() -> None:
+    handler, requests, _ = _answering()
+    schema = {"type": "object", "properties": {"x": {"type": "number", "x-mcp-header": "X"}}}
+    async with _client_of(handler) as client:
+        with pytest.raises(CommandError, match="tool 'a' cannot be called: x: x-mcp-header needs type"):
+            await client.call_tool({"name": "a", "inputSchema": schema}, {"arguments": {"x": 1}})
+    assert requests == []

@@ -1,0 +1,96 @@
+"""What belongs to no single command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from adapter import __version__
+from adapter.cli.app import app
+
+from .console import Console
+
+_HEAVY = ("aiobotocore", "aiohttp", "botocore", "moto", "pydantic", "rich", "starlette", "uvicorn", "yaml")
+_HELP = f"""
+import sys
+from adapter.cli import main
+sys.argv = ["adapter", "--help"]
+try:
+    main()
+except SystemExit:
+    print("loaded:", [name for name in {_HEAVY} if name in sys.modules])
+"""
+
+
+def test_help_imports_nothing_that_only_commands_need() -> None:
+    printed = subprocess.run([sys.executable, "-c", _HELP], capture_output=True, text=True, check=True).stdout
+    assert "Usage: adapter" in printed
+    assert printed.endswith("loaded: []\n")
+
+
+def test_the_help_of_call_lists_the_exit_codes() -> None:
+    result = CliRunner().invoke(app, ["call", "--help"])
+    assert "4  a question is open and nobody here can answer it" in result.stdout
+
+
+@pytest.mark.parametrize("module", ["adapter", "adapter.cli"])
+def test_the_package_can_be_run_as_a_module(module: str) -> None:
+    with Console("--version", module=module) as console:
+        assert console.ended() == 0
+    assert console.stdout == f"{__version__}\n"
+
+
+def test_no_command_shows_the_help_and_is_a_usage_error() -> None:
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 2
+    assert "Usage" in result.output
+
+
+def test_an_unexpected_error_is_one_line_that_tells_how_to_see_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a\ndefect")
+
+    monkeypatch.setattr("adapter.cli.check.run", broken)
+    result = CliRunner().invoke(app, ["check"])
+    assert result.exit_code == 1
+    assert (
+        result.stderr == "adapter: unexpected RuntimeError: a defect (run `adapter --debug …` to see where)\n"
+    )
+
+
+def test_debug_keeps_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("adapter.cli.check.run", broken)
+    result = CliRunner().invoke(app, ["--debug", "check"])
+    assert isinstance(result.exception, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "told"),
+    [
+        (["dev"], {"ADAPTER_REFRESH_MIN": "-1"}, "ADAPTER_REFRESH_MIN: Input should be greater than 0"),
+        (["serve"], {"ADAPTER_PATH": "mcp"}, "ADAPTER_PATH: the endpoint path starts with /"),
+        (["serve"], {"ADAPTER_SIGNING_KEYS": "short"}, "ADAPTER_SIGNING_KEYS: each signing key needs"),
+        (["dev", "--tools", "/no/tools.yaml"], {}, "/no/tools.yaml: cannot be read: No such file"),
+        (["serve", "--tools", "/no/tools.yaml"], {}, "/no/tools.yaml: cannot be read: No such file"),
+        (["serve"], {}, "tools.yaml: cannot be read: No such file"),
+    ],
+)
+def test_bad_configuration_is_one_line_and_2(
+    arguments: list[str],
+    environment: dict[str, str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
+    result = CliRunner().invoke(app, arguments, env=environment)
+    assert result.exit_code == 2
+    assert f"adapter: {told}" in result.stderr
+    assert "short" not in result.stderr
+    assert "Traceback" not in result.output

@@ -1,0 +1,585 @@
+"""tasks/get, tasks/update and tasks/cancel, in every state of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adapter.errors import EngineUnavailable
+from adapter.tasks.model import Ending
+from tests.support.adapter import FORMS, TASKS, Mcp, accepted, form, tool
+
+METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
+TASK_MEMBERS = {
+    "taskId",
+    "status",
+    "createdAt",
+    "lastUpdatedAt",
+    "ttlMs",
+    "pollIntervalMs",
+    "resultType",
+    "_meta",
+}
+
+
+@pytest.fixture
+def mcp() -> Mcp:
+    return Mcp(tool())
+
+
+def params(method: str, task_id: object) -> dict[str, Any]:
+    return {"taskId": task_id, **({"inputResponses": {}} if method == "tasks/update" else {})}
+
+
+# How to bring a task into each of its states; the value is what tasks/get says then.
+
+
+async def working(mcp: Mcp) -> str:
+    return await mcp.start()
+
+
+async def asking(mcp: Mcp) -> str:
+    task_id = await mcp.start()
+    mcp.ask(task_id)
+    return task_id
+
+
+async def cancelling(mcp: Mcp) -> str:
+    task_id = await mcp.start()
+    await mcp.store.request_cancel(task_id, now=mcp.clock())
+    return task_id
+
+
+def ended(**how: Any) -> Callable[[Mcp], Awaitable[str]]:
+    async def end(mcp: Mcp) -> str:
+        task_id = await mcp.start()
+        mcp.end(task_id, **how)
+        return task_id
+
+    return end
+
+
+STATES: dict[str, tuple[Callable[[Mcp], Awaitable[str]], str, str | None]] = {
+    "working": (working, "working", None),
+    "input_required": (asking, "input_required", "inputRequests"),
+    "cancelling": (cancelling, "working", None),
+    "succeeded": (ended(output='{"a":1}'), "completed", "result"),
+    "failed": (ended(ending=Ending.FAILED, error="Boom", cause="it broke"), "completed", "result"),
+    "timed out": (ended(ending=Ending.TIMED_OUT), "completed", "result"),
+    "aborted": (ended(ending=Ending.ABORTED, cause="stopped"), "cancelled", None),
+    "protocol error": (
+        ended(ending=Ending.FAILED, error="McpError", cause='{"code":-32602,"message":"Bad"}'),
+        "failed",
+        "error",
+    ),
+    "lost": (ended(ending=Ending.LOST), "failed", "error"),
+}
+in_each_state = pytest.mark.parametrize("state", STATES)
+
+
+@pytest.mark.requirement("R-105", "R-107", "R-111", "R-109")
+@in_each_state
+async def test_a_task_has_exactly_the_member_of_its_status(mcp: Mcp, state: str) -> None:
+    bring, status, member = STATES[state]
+    task_id = await bring(mcp)
+
+    task = await mcp.get(task_id)
+
+    assert task["status"] == status
+    assert task.keys() - TASK_MEMBERS - {"statusMessage"} == ({member} if member else set())
+    assert task["taskId"] == task_id
+    assert task["ttlMs"] == 90_000_000
+
+
+@pytest.mark.requirement("R-114", "R-115", "R-116")
+@in_each_state
+@pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
+async def test_update_and_cancel_are_acknowledged_empty_in_every_state(
+    mcp: Mcp, state: str, method: str
+) -> None:
+    task_id = await STATES[state][0](mcp)
+    await mcp.get(task_id)
+
+    result = (await mcp.call(method, params(method, task_id))).result
+
+    assert result.keys() == {"resultType", "_meta"}
+
+
+@pytest.mark.requirement("R-112")
+@pytest.mark.parametrize("state", ["succeeded", "failed", "timed out", "aborted", "protocol error"])
+async def test_a_terminal_task_stays_as_it_was_whatever_happens(mcp: Mcp, state: str) -> None:
+    task_id = await STATES[state][0](mcp)
+    before = await mcp.get(task_id)
+
+    await mcp.call("tasks/cancel", {"taskId": task_id})
+    mcp.end(task_id, '"something else"')
+    await mcp.call("tasks/update", {"taskId": task_id, "inputResponses": {"q": accepted(sure=True)}})
+    after = await mcp.get(task_id)
+
+    assert {**after, "pollIntervalMs": 0} == {**before, "pollIntervalMs": 0}
+    assert (mcp.engine.stopped, mcp.engine.answers) == ([], [])
+
+
+@pytest.mark.requirement("R-108")
+async def test_the_inner_result_is_a_whole_tool_result(mcp: Mcp) -> None:
+    output = '{"content":[{"type":"text","text":"hi"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"},"own":1}}'
+    task_id = await mcp.start()
+    mcp.end(task_id, output)
+
+    task = await mcp.get(task_id)
+
+    assert task["result"] == {
+        "resultType": "complete",
+        "content": [{"type": "text", "text": "hi"}],
+        "_meta": {"own": 1},
+    }
+
+
+@pytest.mark.requirement("R-111")
+@pytest.mark.parametrize("state", ["failed", "timed out"])
+async def test_a_tool_that_fails_is_a_completed_task_with_an_error_result_and_a_message(
+    mcp: Mcp, state: str
+) -> None:
+    task_id = await STATES[state][0](mcp)
+
+    task = await mcp.get(task_id)
+
+    assert task["result"]["isError"] is True
+    assert task["statusMessage"] == task["result"]["content"][0]["text"]
+
+
+@pytest.mark.requirement("R-111", "R-13")
+async def test_a_workflow_may_end_in_a_json_rpc_error(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    cause = '{"code": 4711, "message": "No such order", "data": {"order": 1.5}}'
+    mcp.end(task_id, ending=Ending.FAILED, error="McpError", cause=cause)
+
+    task = await mcp.get(task_id)
+
+    assert task["error"] == {"code": 4711, "message": "No such order", "data": {"order": 1.5}}
+    assert task["statusMessage"] == "No such order"
+
+
+async def test_a_result_that_cannot_be_read_now_is_an_error_of_the_read_and_not_of_the_task(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.end(task_id, output=None)
+
+    answer = await mcp.call("tasks/get", {"taskId": task_id})
+
+    assert answer.refusal == (200, -32603)
+    assert "cannot be read now" in answer.error["message"]
+
+
+# --- ids and owners ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R-117", "R-122", "R-12")
+@pytest.mark.parametrize("method", METHODS)
+async def test_unknown_foreign_and_expired_tasks_look_the_same(mcp: Mcp, method: str) -> None:
+    mine = await mcp.start()
+    foreign = await mcp.start(caller="someone else")
+    unknown = [
+        await mcp.call(method, params(method, i)) for i in ("mcp-unknown", "", "#task", "x" * 3000, foreign)
+    ]
+
+    mcp.clock.advance(90_000)
+    expired = await mcp.call(method, params(method, mine))
+
+    assert {each.refusal for each in (*unknown, expired)} == {(200, -32602)}
+    assert {each.error["message"] for each in (*unknown, expired)} == {"Task not found"}
+    assert mcp.engine.stopped == []
+
+
+@pytest.mark.requirement("R-120")
+async def test_a_task_can_be_read_until_its_time_to_live_is_over(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.end(task_id)
+    mcp.clock.now = mcp.store.tasks[task_id].record.created_at + 89_999_999
+
+    assert (await mcp.get(task_id))["status"] == "completed"
+
+
+@pytest.mark.requirement("R-117", "R-114")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("task_id", [None, 5, [], {}, True])
+async def test_a_task_id_that_is_no_string_is_32602(mcp: Mcp, method: str, task_id: object) -> None:
+    answer = await mcp.call(method, params(method, task_id))
+
+    assert answer.refusal == (200, -32602)
+    assert "params.taskId" in answer.error["message"]
+
+
+@pytest.mark.requirement("R-103", "R-09", "R-102")
+@pytest.mark.parametrize("method", METHODS)
+async def test_without_the_extension_in_this_request_no_task_is_touched(mcp: Mcp, method: str) -> None:
+    task_id = await asking(mcp)
+
+    answer = await mcp.call(method, params(method, task_id), caps={"elicitation": {}})
+
+    assert answer.refusal == (400, -32021)
+    assert answer.error["data"] == {"requiredCapabilities": TASKS}
+    assert mcp.engine.stopped == []
+
+
+@pytest.mark.requirement("R-80", "R-109")
+@pytest.mark.parametrize("method", METHODS)
+async def test_task_methods_ignore_what_belongs_to_calls(mcp: Mcp, method: str) -> None:
+    task_id = await mcp.start()
+
+    answer = await mcp.call(
+        method, {**params(method, task_id), "requestState": "x", "task": {"ttl": 1}, "name": "job"}
+    )
+
+    assert answer.result["resultType"] == "complete"
+    assert "requestState" not in answer.result
+
+
+# --- times and messages --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R-105")
+async def test_times_are_iso_8601_in_utc_and_tell_the_last_change(mcp: Mcp) -> None:
+    mcp.clock.now = 1_800_000_000_007
+    task_id = await mcp.start()
+    mcp.end(task_id, ended_at=1_800_000_012_340)
+
+    task = await mcp.get(task_id)
+
+    assert task["createdAt"] == "2027-01-15T08:00:00.007Z"
+    assert task["lastUpdatedAt"] == "2027-01-15T08:00:12.340Z"
+
+
+async def test_the_end_is_never_told_as_earlier_than_the_beginning(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.end(task_id, ended_at=5)
+
+    task = await mcp.get(task_id)
+
+    assert task["lastUpdatedAt"] == task["createdAt"]
+
+
+async def test_the_message_is_what_the_workflow_reported_last(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.report(task_id, 1, message="Loading", progress=1234567, total=2e7)
+    first = await mcp.get(task_id)
+    mcp.report(task_id, 2, kind="log", data="{}")
+    silent = await mcp.get(task_id)
+    mcp.report(task_id, 3, message="Sorting " + "x" * 400, progress=2.5)
+    long = await mcp.get(task_id)
+
+    assert first["statusMessage"] == silent["statusMessage"] == "Loading (1234567 of 20000000)"
+    assert long["statusMessage"].startswith("Sorting xx")
+    assert len(long["statusMessage"]) <= 300
+
+
+async def test_a_task_that_is_told_to_stop_says_so_until_it_has_stopped(mcp: Mcp) -> None:
+    task_id = await cancelling(mcp)
+
+    assert (await mcp.get(task_id))["statusMessage"] == "Cancelling"
+    mcp.clock.advance(10)
+    assert (await mcp.get(task_id))["status"] == "cancelled"
+
+
+# --- questions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R-113", "R-112", "R-88")
+async def test_every_poll_lists_all_open_questions(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, "one", form("First?", name="string"))
+    mcp.ask(task_id, "two", {"mode": "url", "message": "Pay", "url": "https://e.org"})
+    both = {"elicitation": {"form": {}, "url": {}}, **TASKS}
+
+    polls = [await mcp.get(task_id, caps=both) for _ in range(3)]
+
+    assert [list(poll["inputRequests"]) for poll in polls] == [["one", "two"]] * 3
+    assert polls[0]["inputRequests"]["one"] == {
+        "method": "elicitation/create",
+        "params": form("First?", name="string"),
+    }
+
+
+@pytest.mark.requirement("R-114", "R-112")
+async def test_answers_may_come_one_at_a_time_and_answered_keys_are_gone_at_once(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, "one", form(name="string"))
+    mcp.ask(task_id, "two", form(sure="boolean"))
+
+    await answer(mcp, task_id, one=accepted(name="Ada"))
+    between = await mcp.get(task_id)
+    await answer(mcp, task_id, two=accepted(sure=True))
+    after = await mcp.get(task_id)
+
+    assert list(between["inputRequests"]) == ["two"]
+    assert after["status"] == "working"
+    assert mcp.given == {"one": accepted(name="Ada"), "two": accepted(sure=True)}
+
+
+async def answer(mcp: Mcp, task_id: str, caps: dict[str, Any] = FORMS, **answers: Any) -> dict[str, Any]:
+    """The message that answers tasks/update."""
+    update = {"taskId": task_id, "inputResponses": answers}
+    return (await mcp.call("tasks/update", update, caps=caps)).message
+
+
+@pytest.mark.requirement("R-114")
+async def test_unknown_and_answered_keys_are_ignored_and_acknowledged(mcp: Mcp) -> None:
+    task_id = await asking(mcp)
+
+    assert "result" in await answer(mcp, task_id, unknown={"ignored": True})
+    await answer(mcp, task_id, q=accepted(sure=True), unknown={"ignored": True})
+    assert "result" in await answer(mcp, task_id, q=accepted(sure=False))
+
+    assert mcp.given == {"q": accepted(sure=True)}
+
+
+@pytest.mark.requirement("R-114")
+@pytest.mark.parametrize("responses", [None, 5, "x", [], True, {"q": None}, {"q": 5}, {"unknown": "text"}])
+async def test_answers_that_are_no_objects_are_32602(mcp: Mcp, responses: object) -> None:
+    task_id = await asking(mcp)
+
+    refused = await mcp.call("tasks/update", {"taskId": task_id, "inputResponses": responses})
+
+    assert refused.refusal == (200, -32602)
+    assert "params.inputResponses" in refused.error["message"]
+    assert mcp.engine.answers == []
+
+
+@pytest.mark.requirement("R-114")
+async def test_absent_answers_are_32602(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+
+    assert (await mcp.call("tasks/update", {"taskId": task_id})).refusal == (200, -32602)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({}, "action"),
+        ({"action": "approve"}, "action"),
+        ({"action": "accept"}, "content"),
+        (accepted(), "sure"),
+        (accepted(sure="yes"), "/sure"),
+        (accepted(sure=None), "/sure"),
+        ({"action": "accept", "content": []}, "content"),
+    ],
+)
+@pytest.mark.requirement("R-88", "R-114")
+async def test_a_bad_answer_is_32602_naming_key_and_rule_and_the_question_stays_open(
+    mcp: Mcp, wrong: dict[str, Any], rule: str
+) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, "ok", form(required=["sure"], sure="boolean"))
+
+    refused = await answer(mcp, task_id, ok=wrong)
+
+    assert refused["error"]["code"] == -32602
+    assert "['ok']" in refused["error"]["message"]
+    assert rule in refused["error"]["message"]
+    assert list((await mcp.get(task_id))["inputRequests"]) == ["ok"]
+    assert "result" in await answer(mcp, task_id, ok=accepted(sure=True))
+    assert mcp.given == {"ok": accepted(sure=True)}
+
+
+@pytest.mark.requirement("R-114")
+async def test_of_several_answers_with_a_bad_one_none_is_given(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, "one", form(name="string"))
+    mcp.ask(task_id, "two", form(sure="boolean"))
+
+    refused = await answer(mcp, task_id, one=accepted(name="Ada"), two=accepted(sure="?"))
+
+    assert refused["error"]["code"] == -32602
+    assert mcp.given == {}
+    assert list((await mcp.get(task_id))["inputRequests"]) == ["one", "two"]
+
+
+@pytest.mark.requirement("R-88")
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_decline_and_cancel_are_given_to_the_workflow_as_they_are(mcp: Mcp, action: str) -> None:
+    task_id = await asking(mcp)
+
+    await answer(mcp, task_id, q={"action": action})
+
+    assert mcp.given == {"q": {"action": action}}
+    assert (await mcp.get(task_id))["status"] == "working"
+
+
+@pytest.mark.requirement("R-114", "R-59")
+async def test_an_answer_nested_without_bounds_is_32602(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, "roots", {}, method="roots/list")
+    request = mcp.request(
+        "tasks/update",
+        {"taskId": task_id, "inputResponses": {"roots": {"roots": [], "deep": "PLACE"}}},
+        caps={**TASKS, "roots": {}},
+    )
+    request.body = request.body.replace(b'"PLACE"', b"[" * 500 + b"]" * 500)
+
+    refused = await mcp.send(request)
+
+    assert refused.refusal == (200, -32602)
+    assert "['roots']" in refused.error["message"]
+    assert mcp.engine.answers == []
+
+
+# --- what a caller cannot take --------------------------------------------------------------------------------------
+
+QUESTIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "form": ("elicitation/create", form("Sure?", sure="boolean"), {"elicitation": {}}),
+    "url": (
+        "elicitation/create",
+        {"mode": "url", "message": "Pay", "url": "https://e.org"},
+        {"elicitation": {"url": {}}},
+    ),
+    "sampling": (
+        "sampling/createMessage",
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 5},
+        {"sampling": {}},
+    ),
+    "roots": ("roots/list", {}, {"roots": {}}),
+}
+
+
+@pytest.mark.requirement("R-113", "R-82")
+@pytest.mark.parametrize("kind", QUESTIONS)
+async def test_a_question_is_shown_only_to_callers_who_declare_its_kind(mcp: Mcp, kind: str) -> None:
+    method, question, needed = QUESTIONS[kind]
+    task_id = await mcp.start()
+    mcp.ask(task_id, kind, question, method=method)
+
+    for other, (_, _, declared) in QUESTIONS.items():
+        task = await mcp.get(task_id, caps={**TASKS, **declared})
+        assert (task["status"] == "input_required") == (other == kind), other
+        if other != kind:
+            assert task["statusMessage"].startswith(
+                f"Waiting for input that this client cannot give: {method}"
+            )
+    assert (await mcp.get(task_id, caps={**TASKS, **needed}))["inputRequests"].keys() == {kind}
+
+
+@pytest.mark.requirement("R-113")
+async def test_only_the_questions_that_a_caller_can_take_are_listed(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    for kind, (method, question, _) in QUESTIONS.items():
+        mcp.ask(task_id, kind, question, method=method)
+
+    task = await mcp.get(task_id, caps={**TASKS, "elicitation": {}, "roots": {}})
+
+    assert list(task["inputRequests"]) == ["form", "roots"]
+
+
+async def test_what_is_awaited_is_said_by_its_message(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, "a", form("Approve order 7?", sure="boolean"))
+    mcp.ask(task_id, "b", {}, method="roots/list")
+
+    task = await mcp.get(task_id, caps=TASKS)
+
+    assert task["status"] == "working"
+    assert task["statusMessage"].endswith("elicitation/create (Approve order 7?), roots/list")
+
+
+async def test_a_question_with_a_deadline_disappears_when_it_has_passed(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, deadline=mcp.clock() + 10_000)
+
+    before = await mcp.get(task_id)
+    mcp.clock.advance(10)
+    after = await mcp.get(task_id)
+    late = await answer(mcp, task_id, q=accepted(sure=True))
+
+    assert [before["status"], after["status"]] == ["input_required", "working"]
+    assert "result" in late
+    assert mcp.given == {}
+
+
+@pytest.mark.requirement("R-113", "R-88")
+@pytest.mark.parametrize(
+    ("method", "question"),
+    [
+        ("tools/call", {}),
+        ("elicitation/create", {"message": "no schema"}),
+        ("elicitation/create", {"mode": "url", "message": "x", "url": "http://e.org"}),
+        ("elicitation/create", form("Your password?", password="string")),
+    ],
+)
+async def test_a_question_that_no_client_may_be_asked_is_refused_to_the_workflow(
+    mcp: Mcp, method: str, question: dict[str, Any]
+) -> None:
+    task_id = await mcp.start()
+    mcp.ask(task_id, params=question, method=method)
+
+    task = await mcp.get(task_id)
+
+    assert task["status"] == "working"
+    assert mcp.given["q"].error == "McpInvalidInputRequest"
+
+
+async def test_a_question_whose_params_are_no_json_is_refused_to_the_workflow(mcp: Mcp) -> None:
+    task_id = await asking(mcp)
+    task = mcp.store.tasks[task_id]
+    mcp.store.tasks[task_id] = replace(task, questions=(replace(task.questions[0], params="{"),))
+
+    assert (await mcp.get(task_id))["status"] == "working"
+    assert "JSON" in mcp.given["q"].cause
+
+
+# --- cancelling ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R-116", "R-112")
+async def test_a_cancel_stops_the_execution_and_the_task_ends_cancelled(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+
+    await mcp.call("tasks/cancel", {"taskId": task_id})
+
+    assert mcp.engine.stopped == [mcp.execution(task_id)]
+    task = await mcp.get(task_id)
+    assert (task["status"], task["statusMessage"]) == ("cancelled", "Cancelled by the MCP client")
+
+
+@pytest.mark.requirement("R-116")
+async def test_a_cancel_that_comes_too_late_leaves_the_result(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+    mcp.end(task_id, '"done"')
+
+    await mcp.call("tasks/cancel", {"taskId": task_id})
+
+    assert (await mcp.get(task_id))["status"] == "completed"
+
+
+async def test_a_cancel_hides_the_questions_at_once(mcp: Mcp, monkeypatch: pytest.MonkeyPatch) -> None:
+    task_id = await asking(mcp)
+    await mcp.get(task_id)
+    monkeypatch.setattr(mcp.engine, "stop", unavailable)
+
+    refused = await mcp.call("tasks/cancel", {"taskId": task_id})
+    task = await mcp.get(task_id)
+
+    assert refused.refusal == (200, -32603)
+    assert "next tasks/get" in refused.error["message"]
+    assert (task["status"], task["statusMessage"]) == ("working", "Cancelling")
+    assert "result" in await answer(mcp, task_id, q=accepted(sure=True))
+    assert mcp.given == {}
+
+
+async def unavailable(*_: object, **__: object) -> None:
+    raise EngineUnavailable(throttled=True)
+
+
+@pytest.mark.requirement("R-119")
+async def test_a_cancelled_notification_cancels_no_task(mcp: Mcp) -> None:
+    task_id = await mcp.start(identifier=7)
+
+    notice = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": 7, "taskId": task_id},
+    }
+    assert (await mcp.post(notice)).status == 202
+
+    assert mcp.engine.stopped == []
+    assert (await mcp.get(task_id))["status"] == "working"
