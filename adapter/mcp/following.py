@@ -10,7 +10,7 @@ from typing import Any
 from adapter.tasks.model import Task
 from adapter.tasks.watcher import Watcher
 
-from .sse import KEEP_ALIVE_SECONDS
+from . import sse
 
 
 class ClientGone(Exception):
@@ -34,7 +34,7 @@ async def follow(
                 while over is None or loop.time() < over:
                     pending = pending or asyncio.ensure_future(anext(changes, None))
                     patience = (
-                        KEEP_ALIVE_SECONDS if over is None else min(over - loop.time(), KEEP_ALIVE_SECONDS)
+                        sse.KEEP_ALIVE_SECONDS if over is None else min(over - loop.time(), sse.KEEP_ALIVE_SECONDS)
                     )
                     waited: set[asyncio.Future[Any]] = {pending, left}
                     await asyncio.wait(waited, timeout=max(patience, 0), return_when=asyncio.FIRST_COMPLETED)

@@ -30,9 +30,10 @@ class Listing:
         return self._signer.sign(_PURPOSE, {"start": start, "edition": self._edition})
 
     def _start(self, params: JsonObject) -> int:
-        if "cursor" not in params:
+        cursor = params.get("cursor")
+        if cursor is None:
             return 0
-        payload = read_cursor(self._signer, _PURPOSE, params["cursor"])
+        payload = read_cursor(self._signer, _PURPOSE, cursor)
         if payload.get("edition") != self._edition:
             raise bad_cursor()
         return int(payload["start"])

@@ -54,7 +54,7 @@ async def shortest(
             return json(frame.message)
         if events:
             return stream(_resumed(frame, _guarded(frames, told)))
-    return Reply(202, {}, b"")  # the client has left; nobody reads this
+    return Reply(499, {}, b"")  # the client has left; nobody reads this
 
 
 async def _resumed(first: Frame, rest: AsyncGenerator[Frame, None]) -> AsyncGenerator[Frame, None]:

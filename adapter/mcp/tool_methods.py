@@ -72,10 +72,7 @@ class ToolMethods:
             return error_result(str(reason))
 
     async def _run(self, tool: Tool, arguments: dict[str, Any], call: Call) -> dict[str, Any] | Reply:
-        responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
-        state = call.params.get("requestState")
-        capabilities = call.meta.capabilities
-        decision = self._starter.decide(Said(tool, arguments, call.owner, capabilities, responses, state))
+        decision = self._starter.decide(_said(tool, arguments, call))
         if isinstance(decision, Ask):
             return decision.result
         task = await self._starter.create(tool, decision, call.owner, Wishes())
@@ -95,9 +92,20 @@ class ToolMethods:
 
     async def _plain_reply(self, run: Run, call: Call) -> Reply:
         headers = call.request.headers
+        events = accepts_events(headers)
+        wanted = call.meta.progress_token is not None or call.meta.log_level is not None
         return await sse.shortest(
             self._inline.frames(run),
-            events=accepts_events(headers),
-            plain=accepts_json(headers),
+            events=events,
+            plain=accepts_json(headers) and not (events and wanted),
             told=lambda problem: jsonrpc.error(call.id, problem),
         )
+
+
+def _said(tool: Tool, arguments: dict[str, Any], call: Call) -> Said:
+    """What is answered before a start means something only to a tool that asks."""
+    if not tool.before_start:
+        return Said(tool, arguments, call.owner, call.meta.capabilities)
+    responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
+    state = call.params.get("requestState")
+    return Said(tool, arguments, call.owner, call.meta.capabilities, responses, state)
