@@ -121,7 +121,7 @@ def _bad_state(problem: str) -> RpcError:
 
 
 def _digest(tool: Tool, arguments: JsonObject, call: Call) -> str:
-    """What a state is bound to, the questions as they were included. Hashed: the owner may be an account id, which no client may read."""
+    """What a state is bound to. Hashed: the owner may be an account id, which no client may read."""
     bound = orjson.dumps([tool.name, tool.questions, call.owner, arguments], option=orjson.OPT_SORT_KEYS)
     return sha256(bound).hexdigest()
 
