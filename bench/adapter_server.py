@@ -31,7 +31,7 @@ def create(tasks: int) -> Starlette:
     for task_id in (RUNNING, COMPLETED, *many(tasks)):
         store.tasks[task_id] = running_task(task_id)
     store.tasks[COMPLETED] = replace(store.tasks[COMPLETED], outcome=outcome())
-    parts = assemble(Settings(), CATALOG, {TOOL.name: TARGET}, store, MemoryEngine())
+    parts = assemble(Settings.model_validate({}), CATALOG, {TOOL.name: TARGET}, store, MemoryEngine())
 
     @asynccontextmanager
     async def open_endpoint() -> AsyncIterator[Endpoint]:

@@ -29,7 +29,7 @@ class _Rounds:
     """What the rounds of one server gave, in microseconds."""
 
     child: Child
-    load: Executor
+    worker: Executor
     cpu: list[float] = field(default_factory=list)
     p50: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
@@ -47,7 +47,7 @@ class _Rounds:
         self.p99.append(report.percentile(99) * 1e6)
 
     def _drive(self, request: bytes) -> load.Report:
-        return self.load.submit(load.drive, load.Plan(self.child.port, request, REQUESTS)).result()
+        return self.worker.submit(load.drive, load.Plan(self.child.port, request, REQUESTS)).result()
 
 
 @measure("dispatch")
@@ -78,8 +78,8 @@ def _measured(request: Request) -> dict[str, _Rounds]:
 
 def _figures(job: str, by_server: dict[str, _Rounds]) -> Iterator[Figure]:
     ours = by_server["adapter"]
-    yield ratio_of_rounds(f"{job}: CPU of constant reply", ours.cpu, by_server["constant"].cpu, OF_CONSTANT)
-    yield ratio_of_rounds(f"{job}: CPU of official SDK", ours.cpu, by_server["sdk"].cpu, OF_SDK)
+    yield ratio_of_rounds(f"{job}: CPU / constant reply", ours.cpu, by_server["constant"].cpu, OF_CONSTANT)
+    yield ratio_of_rounds(f"{job}: CPU / official SDK", ours.cpu, by_server["sdk"].cpu, OF_SDK)
     for name, rounds in by_server.items():
         yield of_rounds(f"{job}: {name} CPU per request, us", rounds.cpu)
         yield of_rounds(f"{job}: {name} p50, us", rounds.p50)

@@ -41,8 +41,8 @@ def end_to_end() -> Iterator[Figure]:
         for kind, task_id in (("running", RUNNING), ("completed", COMPLETED)):
             query, get = worker.submit(compare, stub.port, task_id).result()
             name = f"tasks/get {kind}, DynamoDB"
-            yield ratio_of_rounds(f"{name}: CPU of a bare Query", get.cpu, query.cpu, OF_QUERY)
-            yield ratio_of_rounds(f"{name}: time of a bare Query", get.wall, query.wall, OF_QUERY)
+            yield ratio_of_rounds(f"{name}: CPU / bare Query", get.cpu, query.cpu, OF_QUERY)
+            yield ratio_of_rounds(f"{name}: time / bare Query", get.wall, query.wall, OF_QUERY)
             yield of_rounds(f"{name}: CPU, us", get.cpu)
             yield of_rounds(f"{name}: time, us", get.wall)
             yield of_rounds(f"{name}: bare Query CPU, us", query.cpu)
@@ -89,7 +89,7 @@ async def _compare(task_id: str) -> tuple[Costs, Costs]:
 
 @asynccontextmanager
 async def _parts() -> AsyncIterator[tuple[DynamoDBClient, Endpoint]]:
-    settings = Settings()
+    settings = Settings.model_validate({})
     async with open_aws() as aws:
         store = DynamoTaskStore(aws.dynamodb, settings.table)
         parts = assemble(settings, CATALOG, {TOOL.name: TARGET}, store, MemoryEngine())

@@ -33,7 +33,7 @@ def imports() -> Iterator[Figure]:
     pairs = [(_milliseconds(SERVER), _milliseconds(LIBRARIES)) for _ in range(ROUNDS)]
     for index, what in enumerate(("CPU", "time")):
         ours, libraries = [one[index] for one, _ in pairs], [other[index] for _, other in pairs]
-        yield ratio_of_rounds(f"import: {what} of the libraries alone", ours, libraries, OF_LIBRARIES)
+        yield ratio_of_rounds(f"import: {what} / libraries alone", ours, libraries, OF_LIBRARIES)
         yield of_rounds(f"import: server {what}, ms", ours)
         yield of_rounds(f"import: libraries {what}, ms", libraries)
 

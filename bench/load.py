@@ -43,7 +43,9 @@ def drive(plan: Plan) -> Report:
 async def _drive(plan: Plan) -> Report:
     run = _Run(plan, asyncio.get_running_loop().create_future())
     connect = asyncio.get_running_loop().create_connection
-    opened = [await connect(lambda: _Connection(run), "127.0.0.1", plan.port) for _ in range(plan.connections)]
+    opened = [
+        await connect(lambda: _Connection(run), "127.0.0.1", plan.port) for _ in range(plan.connections)
+    ]
     try:
         async with asyncio.timeout(plan.seconds):
             for _, connection in opened:

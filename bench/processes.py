@@ -45,7 +45,7 @@ def server(module: str, *arguments: str, core: int = SERVER_CORE) -> Iterator[Ch
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: pin(core),  # noqa: PLW1509 - this process has no other threads yet
+        preexec_fn=lambda: pin(core),
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -55,6 +55,7 @@ class Tasks(Extension):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: Context, call_next: CallNext
     ) -> HandlerResult:
+        await call_next(ctx)  # which validates the arguments and runs the tool: here that starts a job
         task = running_task(f"mcp-{secrets.token_urlsafe(16)}", age_ms=0)
         self._store[task.record.task_id] = task
         return _shown(task, "task")
@@ -70,8 +71,10 @@ class Tasks(Extension):
 def create(_tasks: int) -> Starlette:
     """The application; it holds the running and the completed task that `bench.adapter_server` holds."""
 
-    async def run(day: str, region: str, recipients: list[str]) -> str:
-        return OUTPUT
+    started: list[tuple[str, str, list[str]]] = []
+
+    async def run(day: str, region: Literal["emea", "apac", "amer"], recipients: list[str]) -> None:
+        started.append((day, region, recipients))
 
     server = MCPServer("sdk", version="1", extensions=[Tasks()], log_level="WARNING")
     server.add_tool(run, name=TOOL.name, description=TOOL.description)

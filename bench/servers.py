@@ -1,18 +1,16 @@
 """The servers that are measured, each served the same way: `python -m bench.servers KIND ARGUMENT`.
 
-    adapter TASKS    the adapter over an in-memory store and job system, with this many running tasks
-    sdk TASKS        the same job on the official SDK
-    constant BYTES   a Starlette endpoint whose reply is a constant of this size
+* adapter TASKS: the adapter over an in-memory store and job system, with this many running tasks
+* sdk TASKS: the same job on the official SDK
+* constant BYTES: a Starlette endpoint whose reply is a constant of this size
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import uvicorn
 from starlette.applications import Starlette

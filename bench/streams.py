@@ -45,7 +45,7 @@ def streams() -> Iterator[Figure]:
     """Memory, reads and CPU while nothing happens; then every task ends, as told by status events."""
     with pinned(LOAD_CORE) as worker, server("bench.servers", "adapter", str(STREAMS)) as child:
         seen = worker.submit(observe, child).result()
-    watch_max = Settings().watch_max
+    watch_max = Settings.model_validate({}).watch_max
     yield Figure("streams: RSS per stream, KiB", seen.bytes_per_stream / 1024)
     yield Figure("streams: all open after, s", seen.open_seconds)
     # A task is read once per pause, however many follow it; a tenth more for those that fall due at the edges.
@@ -68,7 +68,7 @@ async def _observe(child: Child) -> Observed:
     opened = await _open(child.port, many(STREAMS))
     open_seconds = time.monotonic() - started
     # Every stream's first pause has to be over before the reads are steady.
-    await asyncio.sleep(Settings().watch_max)
+    await asyncio.sleep(Settings.model_validate({}).watch_max)
     grown = child.resident_bytes() - resident
     reads, cpu, since = await _ask(child.port, "GET", "reads"), child.cpu_seconds(), time.monotonic()
     await asyncio.sleep(STEADY_SECONDS)

@@ -23,6 +23,7 @@ from .console import Console, children_of, is_alive, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="child processes are looked up in /proc")
 
+_NOWHERE = "http://127.0.0.1:9"
 _SLOW = """
 {"StartAt": "Work", "States": {"Work": {"Type": "Wait", "Seconds": 600, "End": true}}}
 """
@@ -46,8 +47,9 @@ def tools(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def dev(tools: Path) -> Iterator[Console]:
-    """`adapter dev` on a free port, ready."""
-    with Console("dev", "--tools", str(tools), "--port", "0") as console:
+    """`adapter dev` on a free port, ready; what is set for other uses of AWS does not lead it astray."""
+    astray = {"AWS_PROFILE": "nobody", "AWS_ENDPOINT_URL_DYNAMODB": _NOWHERE, "HTTP_PROXY": _NOWHERE}
+    with Console("dev", "--tools", str(tools), "--port", "0", environment=astray) as console:
         console.wait_for("Ctrl-C ends it.")
         yield console
 
@@ -131,7 +133,7 @@ def test_a_missing_extra_is_one_line_and_2(tools: Path, tmp_path: Path) -> None:
 
 def test_an_endpoint_of_ones_own_is_used_in_place_of_the_engine(tools: Path) -> None:
     environment = {
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_ENDPOINT_URL": _NOWHERE,
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_REGION": "eu-west-1",

@@ -22,12 +22,17 @@ _EXPRESSIONS = {
 
 def missing_line(shown: str, printed: str) -> str | None:
     """The first shown line that was not printed after those before it; None where all were."""
-    rest = iter([line.strip() for line in printed.splitlines()])
-    for line in filter(None, (line.strip() for line in shown.splitlines())):
+    rest = iter(_lines(printed))
+    for line in filter(None, _lines(shown)):
         pattern = _pattern(line)
         if line != _ANYTHING and not any(pattern.fullmatch(candidate) for candidate in rest):
             return line
     return None
+
+
+def _lines(text: str) -> list[str]:
+    """Without differences in spaces, which columns make."""
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def _pattern(line: str) -> re.Pattern[str]:

@@ -136,7 +136,7 @@ class Reader(AbstractContextManager["Reader"]):
     def _shell_environment(self) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("ADAPTER_", "AWS_"))}
         path = os.pathsep.join([str(self._directory / ".bin"), os.environ["PATH"]])
-        screen = {"COLUMNS": "120", "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}
+        screen = {"COLUMNS": "160", "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}
         return {**inherited, **screen, **self._environment, "PATH": path}
 
     # --- files ---------------------------------------------------------------------------------------------

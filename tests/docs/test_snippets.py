@@ -9,7 +9,6 @@ import pytest
 from .markdown import DOCUMENTS, name_of, snippets_of
 from .reader import Problem, Reader
 
-pytestmark = pytest.mark.xdist_group("docs")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

@@ -158,7 +158,7 @@ async def exchange(site: Site, raw: bytes) -> tuple[bytes, Json]:
         return head, body
 
 
-# --- bodies ----------------------------------------------------------------------------------------------------------
+# --- bodies ---------------------------------------------------------------------------------------------
 
 
 async def test_a_body_may_come_in_chunks(site: Site) -> None:
@@ -213,7 +213,7 @@ async def test_a_client_that_leaves_while_it_sends_starts_nothing(
     assert "Exception" not in caplog.text
 
 
-# --- calls and streams ------------------------------------------------------------------------------------------------
+# --- calls and streams ----------------------------------------------------------------------------------
 
 
 async def test_a_task_from_call_to_result(site: Site) -> None:
@@ -336,7 +336,7 @@ async def test_a_shutdown_ends_open_streams_with_their_result() -> None:
     ]
 
 
-# --- browsers, callers, paths -----------------------------------------------------------------------------------------
+# --- browsers, callers, paths ---------------------------------------------------------------------------
 
 ORIGIN = "https://inspector.example.com"
 

@@ -29,21 +29,11 @@ SCHEMA = {
     "properties": {"region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer"}},
 }
 ASKING = [{"ok": {"params": form("Sure?", ["sure"], sure="boolean")}}]
-KEYS = st.sampled_from(
-    [
-        "jsonrpc",
-        "id",
-        "method",
-        "params",
-        "_meta",
-        "name",
-        "arguments",
-        "taskId",
-        "inputResponses",
-        "requestState",
-    ]
-    + ["cursor", "notifications", "taskIds", "region", "action", "content", "ok", "q", PREFIX + "logLevel"]
+MEMBERS = (
+    "jsonrpc id method params _meta name arguments taskId inputResponses requestState cursor notifications taskIds "
+    "region action content ok q io.modelcontextprotocol/logLevel"
 )
+KEYS = st.sampled_from(MEMBERS.split())
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -55,10 +45,11 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-METHODS = st.sampled_from(
-    ["server/discover", "tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
-    + ["subscriptions/listen", "initialize", "ping", "notifications/x"]
+KNOWN_METHODS = (
+    "server/discover tools/list tools/call tasks/get tasks/update tasks/cancel subscriptions/listen "
+    "initialize ping notifications/x"
 )
+METHODS = st.sampled_from(KNOWN_METHODS.split())
 HEADER_NAMES = [
     "mcp-protocol-version",
     "mcp-method",

@@ -40,7 +40,7 @@ async def started(mcp: Mcp) -> str:
     return mcp.only_task
 
 
-# --- the plain result ------------------------------------------------------------------------------------------------
+# --- the plain result -----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-102", "R-101", "R-104", "R-28", "R-33")
@@ -107,7 +107,7 @@ async def test_a_result_that_cannot_be_read_is_an_error(meta: Json) -> None:
     assert (await calling).error["code"] == -32603
 
 
-# --- what takes too long ----------------------------------------------------------------------------------------------
+# --- what takes too long --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}], ids=["json", "events"])
@@ -208,7 +208,7 @@ async def test_a_question_cannot_be_answered_inline_and_the_wait_goes_on() -> No
     assert (await calling).result["isError"] is True
 
 
-# --- events ----------------------------------------------------------------------------------------------------------
+# --- events ---------------------------------------------------------------------------------------------
 
 
 def live(mcp: Mcp, **options: Any) -> Any:
@@ -323,7 +323,7 @@ async def test_a_quiet_stream_is_kept_open(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(chunk == b":\r\n\r\n" for chunk in chunks)
 
 
-# --- a client that leaves ----------------------------------------------------------------------------------------------
+# --- a client that leaves -------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-42")
@@ -417,6 +417,36 @@ async def test_a_client_that_leaves_never_touches_a_task() -> None:
 
     assert mcp.engine.stopped == []
     assert (await mcp.get(task_id))["status"] == "working"
+
+
+@pytest.mark.requirement("R-44")
+async def test_what_was_reported_just_before_the_end_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    mcp = quick()
+    latch = mcp.store.latch
+
+    async def report_late(task_id: str, outcome: Outcome, **options: Any) -> Outcome:
+        mcp.report(task_id, 9, progress=100)
+        return await latch(task_id, outcome, **options)
+
+    monkeypatch.setattr(mcp.store, "latch", report_late)
+
+    messages = await messages_of(mcp, {"progressToken": 1}, [{"progress": 1}])
+
+    assert progress(messages) == [1, 100]
+    assert "result" in messages[-1]
+
+
+@pytest.mark.parametrize(("meta", "messages"), [({}, 1), ({"progressToken": 1}, 2)], ids=["json", "events"])
+async def test_a_transport_without_headers_takes_either_form(meta: Json, messages: int) -> None:
+    mcp = quick()
+    request = mcp.request("tools/call", {"name": "job"}, caps=NOTHING, meta=meta)
+    request.headers = None
+    calling = asyncio.create_task(mcp.send(request))
+    task_id = await started(mcp)
+    mcp.report(task_id, 1, progress=1)
+    mcp.end(task_id)
+
+    assert len((await calling).messages) == messages
 
 
 async def test_many_calls_at_once_each_get_their_own_result() -> None:

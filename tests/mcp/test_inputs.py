@@ -227,13 +227,21 @@ JUNK = st.recursive(
     ),
     max_leaves=4,
 )
+FIELD_MEMBERS = (
+    "title description default format minLength maxLength enum oneOf enumNames "
+    "minimum maximum items minItems maxItems"
+)
+BLOCK_MEMBERS = "text data mimeType id name input toolUseId content isError"
+SAMPLING_MEMBERS = (
+    "temperature systemPrompt stopSequences includeContext metadata modelPreferences tools toolChoice"
+)
 FIELDS = st.fixed_dictionaries(
     {"type": st.sampled_from(["string", "number", "integer", "boolean", "array", "object"])},
-    optional=dict.fromkeys(("title", "description", "default", "format", "minLength", "maxLength", "enum") + ("oneOf", "enumNames", "minimum", "maximum", "items", "minItems", "maxItems"), JUNK),
+    optional=dict.fromkeys(FIELD_MEMBERS.split(), JUNK),
 )
 BLOCKS = st.fixed_dictionaries(
     {"type": st.sampled_from(["text", "image", "audio", "tool_use", "tool_result"])},
-    optional=dict.fromkeys(("text", "data", "mimeType", "id", "name", "input", "toolUseId", "content", "isError"), JUNK),
+    optional=dict.fromkeys(BLOCK_MEMBERS.split(), JUNK),
 )
 SAMPLINGS = st.fixed_dictionaries(
     {
@@ -245,7 +253,7 @@ SAMPLINGS = st.fixed_dictionaries(
         ),
         "maxTokens": st.integers() | JUNK,
     },
-    optional=dict.fromkeys(("temperature", "systemPrompt", "stopSequences", "includeContext", "metadata") + ("modelPreferences", "tools", "toolChoice"), JUNK),
+    optional=dict.fromkeys(SAMPLING_MEMBERS.split(), JUNK),
 )
 
 
@@ -278,7 +286,7 @@ def test_no_question_makes_the_check_fail(method: str, params: object) -> None:
     assert problem is None or isinstance(problem, str)
 
 
-# --- answers -------------------------------------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------------
 
 WHOLE = form(
     required=["name"],

@@ -45,7 +45,7 @@ def kinds(messages: list[Json]) -> list[str]:
     return [message.get("method", "result") for message in messages]
 
 
-# --- what may be asked -----------------------------------------------------------------------------------------------
+# --- what may be asked ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-90", "R-12")
@@ -82,7 +82,7 @@ async def test_task_ids_need_the_extension(mcp: Mcp, task_ids: object) -> None:
     assert answer.error["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
 
 
-# --- the acknowledgement ---------------------------------------------------------------------------------------------
+# --- the acknowledgement --------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-91", "R-92", "R-96", "R-41")
@@ -151,7 +151,7 @@ async def test_with_nothing_to_follow_the_subscription_ends_at_once(mcp: Mcp, wa
     assert answer.messages[0]["params"]["notifications"] == to()
 
 
-# --- the changes -----------------------------------------------------------------------------------------------------
+# --- the changes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-121", "R-92", "R-94", "R-95", "R-112")
@@ -355,7 +355,7 @@ async def follow_to_the_end(mcp: Mcp, task_id: str) -> str:
     return str(answer.messages[-2]["params"]["status"])
 
 
-# --- how a stream ends -----------------------------------------------------------------------------------------------
+# --- how a stream ends ----------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-95")

@@ -105,7 +105,7 @@ class Stream:
 
     async def next(self) -> Json:
         """The next message, keep-alives skipped."""
-        while (chunk := await self.chunk()) == KEEP_ALIVE:
+        while await self.chunk() == KEEP_ALIVE:
             pass
         return self.seen[-1]
 
@@ -174,7 +174,7 @@ class Mcp:
         """Another instance over the same store and job system."""
         return Mcp(*tools, store=self.store, engine=self.engine, clock=self.clock, **settings)
 
-    # --- requests ------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------
 
     async def call(self, method: str, params: Json | None = None, **options: Any) -> Answer:
         """Send one request (options: those of `request`) and read the whole reply."""
@@ -248,7 +248,7 @@ class Mcp:
         async with aclosing(chunks):
             yield stream
 
-    # --- what callers and workflows do -----------------------------------------------------------------------
+    # --- what callers and workflows do -------------------------------------------------------------------
 
     async def start(self, name: str = "job", arguments: Json | None = None, **options: Any) -> str:
         """Call a tool as a task; its id."""

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -26,6 +27,8 @@ from tests.support.memory import ManualClock, MemoryEngine
 from tests.tasks.stepping import CRASHES, Operation, Step, Stepped, at_once, pause
 from tests.tasks.world import OWNER, Policy, Records, World, new_task
 
+CONFIRMATIONS = ("a" * 22, "b" * 22)
+STEPS = st.sampled_from([*range(10), 99])
 ENDINGS = (Ending.SUCCEEDED, Ending.FAILED, Ending.TIMED_OUT)
 
 
@@ -95,7 +98,7 @@ class Served:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """The clients know the handles that they were given; three confirmations are used again and again."""
+    """The clients know the handles that they were given; two confirmations are used again and again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,62 +114,52 @@ class AnyOrder(RuleBasedStateMachine):
 
     # --- requests ------------------------------------------------------------------------------------------
 
-    @rule(nonce=st.sampled_from([None, "a" * 22, "b" * 22, "c" * 22]), finished=st.booleans())
-    def create(self, nonce: str | None, finished: bool) -> None:
-        self._serve("create", lambda s: s.create(new_task(nonce=nonce)), self._created)
-        if finished:
-            self._resume(self.requests[-1], self.requests[-1].operation.finish)
+    @initialize()
+    def ask_in_a_running_task(self) -> None:
+        self._serve("create", lambda s: s.create(new_task()), self._created, 99)
+        self._ask(*self._running(), None, "ask")
 
-    @precondition(lambda self: self.handles)
-    @rule(data=st.data())
-    def get(self, data: st.DataObject) -> None:
+    @rule(nonce=st.sampled_from([None, *CONFIRMATIONS]), steps=STEPS)
+    def create(self, nonce: str | None, steps: int) -> None:
+        self._serve("create", lambda s: s.create(new_task(nonce=nonce)), self._created, steps)
+
+    @rule(data=st.data(), steps=STEPS)
+    def get(self, data: st.DataObject, steps: int) -> None:
         task_id = self._handle(data)
-        self._serve("get", lambda s: s.get(task_id, OWNER), self._read)
+        self._serve("get", lambda s: s.get(task_id, OWNER), self._read, steps)
 
     @precondition(lambda self: self._open_keys())
-    @rule(data=st.data(), value=st.integers(0, 9))
-    def answer(self, data: st.DataObject, value: int) -> None:
+    @rule(data=st.data(), value=st.integers(0, 9), steps=STEPS)
+    def answer(self, data: st.DataObject, value: int, steps: int) -> None:
         task_id, key = data.draw(st.sampled_from(self._open_keys()))
         others = {k for i, k in self._open_keys() if i == task_id and data.draw(st.booleans())}
         waiting = {q.key: q.token for q in self.store.tasks[task_id].questions}
         answers: dict[str, object] = dict.fromkeys(sorted({key, *others}), {"value": value})
         tokens = {waiting[key] for key in answers}
-        self._serve(
-            "answer", lambda s: s.answer(task_id, OWNER, answers), lambda _: self._answered(task_id, tokens)
-        )
+        check = lambda _: self._answered(task_id, tokens)  # noqa: E731
+        self._serve("answer", lambda s: s.answer(task_id, OWNER, answers), check, steps)
 
-    @precondition(lambda self: self.handles)
-    @rule(data=st.data())
-    def cancel(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), steps=STEPS)
+    def cancel(self, data: st.DataObject, steps: int) -> None:
         task_id = self._handle(data)
-        self._serve("cancel", lambda s: s.cancel(task_id, OWNER), lambda _: self._cancelled(task_id))
+        check = lambda _: self._cancelled(task_id)  # noqa: E731
+        self._serve("cancel", lambda s: s.cancel(task_id, OWNER), check, steps)
 
     @precondition(lambda self: self.requests)
-    @rule(data=st.data(), steps=st.integers(1, 6))
+    @rule(data=st.data(), steps=STEPS)
     def go_on(self, data: st.DataObject, steps: int) -> None:
-        request = self._request(data)
-        for _ in range(steps):
-            if not request.operation.over:
-                self._resume(request, request.operation.advance)
+        self._resume(data.draw(st.sampled_from(self.requests)), steps)
 
     @precondition(lambda self: self.requests)
-    @rule(data=st.data())
-    def finish(self, data: st.DataObject) -> None:
-        request = self._request(data)
-        self._resume(request, request.operation.finish)
-
-    @precondition(lambda self: self.requests)
-    @rule(data=st.data())
-    def fail(self, data: st.DataObject) -> None:
-        request = self._request(data)
-        self._resume(request, request.operation.fail)
-
-    @precondition(lambda self: self.requests)
-    @rule(data=st.data(), how=st.sampled_from(CRASHES))
-    def crash(self, data: st.DataObject, how: str) -> None:
-        request = self._request(data)
-        self.requests.remove(request)
-        request.operation.crash(how)
+    @rule(data=st.data(), how=st.sampled_from(["failed", *CRASHES]))
+    def interrupt(self, data: st.DataObject, how: str) -> None:
+        request = data.draw(st.sampled_from(self.requests))
+        if how == "failed":
+            request.operation.fail()
+            self._resume(request, 0)
+        else:
+            request.operation.crash(how)
+            self.requests.remove(request)
 
     # --- the world -----------------------------------------------------------------------------------------
 
@@ -182,7 +175,9 @@ class AnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: self._running())
     @rule(data=st.data(), seconds=st.sampled_from([None, 10, 60]), method=st.sampled_from(["ask"] * 4 + ["dance"]))
     def ask(self, data: st.DataObject, seconds: int | None, method: str) -> None:
-        task = data.draw(st.sampled_from(self._running()))
+        self._ask(data.draw(st.sampled_from(self._running())), seconds, method)
+
+    def _ask(self, task: Task, seconds: int | None, method: str) -> None:
         self.asked += 1
         key = f"q{self.asked}"
         deadline = None if seconds is None else self.clock() + seconds * 1000
@@ -259,6 +254,7 @@ class AnyOrder(RuleBasedStateMachine):
         kind: str,
         work: Callable[[TaskService], Coroutine[Any, Any, Any]],
         check: Callable[[Operation], None],
+        steps: int,
     ) -> None:
         service = TaskService(
             cast(TaskStore, Stepped(self.store, "store")),
@@ -268,11 +264,15 @@ class AnyOrder(RuleBasedStateMachine):
             budget=self.world.new_budget(),
             clock=self.clock,
         )
-        self.requests.append(Served(kind, Operation(work(service)), check))
+        request = Served(kind, Operation(work(service)), check)
+        self.requests.append(request)
+        self._resume(request, steps)
 
-    def _resume(self, request: Served, resume: Callable[[], object]) -> None:
+    def _resume(self, request: Served, steps: int) -> None:
         operation = request.operation
-        resume()
+        for _ in range(steps):
+            if not operation.over:
+                operation.advance()
         if not operation.over:
             return
         self.requests.remove(request)
@@ -299,9 +299,6 @@ class AnyOrder(RuleBasedStateMachine):
         task = self.store.tasks[task_id]
         assert task.cancel_requested_at is not None or task.outcome is not None
 
-    def _request(self, data: st.DataObject) -> Served:
-        return data.draw(st.sampled_from(self.requests))
-
     def _open_keys(self) -> list[tuple[str, str]]:
         return [(i, q.key) for i in self.handles for q in self.store.tasks[i].questions if q.answer is None]
 
@@ -315,6 +312,6 @@ class AnyOrder(RuleBasedStateMachine):
 @pytest.mark.requirement("R-110", "R-112", "R-114", "R-116")
 def test_nothing_is_lost_doubled_or_taken_back_in_any_order() -> None:
     effort = settings(
-        max_examples=200, stateful_step_count=50, deadline=None, derandomize=True, database=None
+        max_examples=800, stateful_step_count=30, deadline=None, derandomize=True, database=None
     )
     run_state_machine_as_test(AnyOrder, settings=effort)

@@ -107,7 +107,7 @@ def test_settings_cannot_be_changed() -> None:
         Settings().table = "other"  # type: ignore[misc]
 
 
-# --- settings and tools together -----------------------------------------------------------------------------------
+# --- settings and tools together ------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-120")

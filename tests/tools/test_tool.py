@@ -22,7 +22,7 @@ FILL = {"into": "arguments", "params": form("Which day?", ["day"], day="string",
 CONFIRM = {"params": form("Sure?", sure="boolean")}
 
 
-# --- durations -------------------------------------------------------------------------------------------------------
+# --- durations ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_duration_of_more_than_a_year_is_refused(text: str) -> None:
         parse_duration(text)
 
 
-# --- the tool --------------------------------------------------------------------------------------------------------
+# --- the tool -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-120")
@@ -156,7 +156,7 @@ def test_a_form_that_is_not_yet_checked_has_no_fields(params: dict[str, Any]) ->
     assert InputRequestConfig.model_validate({"params": params}).fields == {}
 
 
-# --- the catalog -----------------------------------------------------------------------------------------------------
+# --- the catalog ----------------------------------------------------------------------------------------
 
 
 def test_a_catalog_keeps_order_and_finds_by_name() -> None:
