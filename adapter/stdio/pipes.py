@@ -7,9 +7,17 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from .transport import ReadLine, WriteLine
+from adapter.mcp.endpoint import Endpoint
+
+from .transport import ReadLine, StdioTransport, WriteLine
 
 MAX_LINE_BYTES = 8 * 1_048_576
+
+
+async def serve_stdio(endpoint: Endpoint) -> None:
+    """Serve one client until it closes our standard input."""
+    async with standard_pipes() as (read_line, write):
+        await StdioTransport(endpoint, read_line, write).run()
 
 
 @asynccontextmanager
