@@ -24,6 +24,7 @@ from adapter.mcp.listing import Listing
 from adapter.mcp.modern import VERSION as MODERN
 from adapter.mcp.modern import Modern
 from adapter.mcp.offers import Offers
+from adapter.mcp.resumption import Resumptions
 from adapter.mcp.rounds import Rounds
 from adapter.mcp.session import Sessions
 from adapter.mcp.signing import Signer
@@ -87,7 +88,7 @@ def _endpoint(
     exposed = Exposed(catalog, targets, settings.list_ttl_ms, int(settings.max_ttl * 1000))
     signer = Signer(settings.keys or (secrets.token_bytes(32),))
     starter = Starter(exposed, service, Rounds(signer, clock))
-    inline = Inline(service, watcher, limit=limit, companions=on, max_chars=max_chars)
+    inline = Inline(service, watcher, clock, limit=limit, companions=on, max_chars=max_chars)
     companions = Companions(service, watcher, catalog, clock, on=on, limit=limit, max_chars=max_chars)
     listing = Listing(signer, f"{catalog.digest}{on}", settings.page_size)
     shapes = TaskShapes(clock)
@@ -99,12 +100,16 @@ def _endpoint(
         list_ttl_ms=settings.list_ttl_ms,
     )
     old_shapes = LegacyShapes(clock, settings.legacy_input_status)
-    offers = Offers(service, signer, clock)
+    offers, resumptions = Offers(service, signer, clock), Resumptions(signer, clock)
+    hold = settings.legacy_hold
     legacy = Legacy(
-        LegacyTools(exposed, service, old_shapes, starter, inline, companions, listing, offers),
-        LegacyTasks(service, watcher, old_shapes, offers, signer, clock, hold=settings.legacy_hold),
+        LegacyTools(
+            exposed, service, old_shapes, starter, inline, companions, listing, offers, resumptions, hold=hold
+        ),
+        LegacyTasks(service, watcher, old_shapes, offers, signer, resumptions, hold=hold),
         offers,
         Sessions(signer, clock, settings.max_ttl),
+        resumptions,
         by_session=settings.isolation == "session",
     )
     access = Access(settings.allowed_hosts, settings.allowed_origins, settings.max_body_bytes)

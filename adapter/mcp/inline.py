@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapter.errors import AdapterError, EngineUnavailable, StoreUnavailable, TaskNotFound
+from adapter.tasks.clock import Clock
 from adapter.tasks.model import Ending, Task
 from adapter.tasks.service import TaskService
 from adapter.tasks.watcher import Watcher
@@ -41,6 +42,10 @@ class Run:
     requests: Callable[[Task], Awaitable[list[bytes]]] = _no_requests
     """What to ask the client now (legacy protocols only)."""
     stops_when_gone: bool = True
+    come_back: Callable[[Task, str | None], Frame] | None = None
+    """The event by which the client can come back for the rest; None where its protocol knows no such thing."""
+    hold: float = 0.0
+    """With `come_back`: how long, in seconds, before the client has to."""
 
 
 class Inline:
@@ -51,8 +56,16 @@ class Inline:
     """
 
     def __init__(
-        self, service: TaskService, watcher: Watcher, *, limit: float, companions: bool, max_chars: int
+        self,
+        service: TaskService,
+        watcher: Watcher,
+        clock: Clock,
+        *,
+        limit: float,
+        companions: bool,
+        max_chars: int,
     ) -> None:
+        self._clock = clock
         self._service = service
         self._watcher = watcher
         self._limit = limit
@@ -68,22 +81,35 @@ class Inline:
         """Notifications and requests as they come, then the response. Raises RpcError."""
         task = run.task
         task_id, owner = task.record.task_id, task.record.owner
-        seconds = self.seconds(run.tool.inline_wait, run.seconds_left)
+        wanted = run.tool.inline_wait - (self._clock() - task.record.created_at) / 1000
+        seconds = max(self.seconds(wanted, run.seconds_left), 0.0)
+        comes_back = False
         try:
-            updates = follow(self._watcher, task_id, owner, seconds=seconds, gone=run.gone)
+            held = min(seconds, run.hold) if run.come_back is not None else seconds
+            updates = follow(self._watcher, task_id, owner, seconds=held, gone=run.gone)
             async with aclosing(updates):
                 async for update in updates:
                     if update is None:
                         yield KEEP_ALIVE
                         continue
                     task = update
-                    for message in [*run.notices.new(task), *await run.requests(task)]:
+                    requests = await run.requests(task)
+                    messages = [*run.notices.new(task), *requests]
+                    if messages and run.come_back is not None and not comes_back:
+                        comes_back = True
+                        yield run.come_back(task, run.notices.last)
+                    for message in messages:
                         yield Frame(message)
+                    if requests and run.seconds_left is not None:
+                        break  # a buffered reply reaches the client only once it is closed
+            if task.outcome is None and run.come_back is not None and self._goes_on(run, task):
+                yield run.come_back(task, run.notices.last)
+                return
             # The read that saw the end may have been too early for what was reported just before it.
             task = await self._service.get(task_id, owner)
             for message in run.notices.new(task):
                 yield Frame(message)
-            yield Frame(run.respond(await self._finished(run, task, seconds)), final=True)
+            yield Frame(run.respond(await self._finished(run, task)), final=True)
         except ClientGone:
             await self._abandon(run)
         except (TaskNotFound, StoreUnavailable) as problem:
@@ -114,11 +140,16 @@ class Inline:
             except AdapterError as problem:
                 logger.warning("task %s: its caller left, not stopped yet: %s", run.task.record.task_id, problem)
 
-    async def _finished(self, run: Run, task: Task, seconds: float) -> dict[str, Any]:
+    def _goes_on(self, run: Run, task: Task) -> bool:
+        """Whether the call may wait on, in another reply."""
+        return self._clock() < task.record.created_at + min(run.tool.inline_wait, self._limit) * 1000
+
+    async def _finished(self, run: Run, task: Task) -> dict[str, Any]:
+        seconds = (self._clock() - task.record.created_at) / 1000
         if task.outcome is None and not self._companions:
             task = await self._stopped(task)
             if task.outcome is None:
-                text = f"The job did not finish within {seconds:g} s and was told to stop."
+                text = f"The job did not finish within {seconds:.0f} s and was told to stop."
                 return error_result(f"{text} Call it from a client that supports tasks.")
         if task.outcome is None:
             return _continues(run.tool, task, seconds)
@@ -148,7 +179,7 @@ def plain_result(task: Task) -> dict[str, Any]:
 def _continues(tool: Tool, task: Task, seconds: float) -> dict[str, Any]:
     task_id = task.record.task_id
     text = (
-        f"{tool.title or tool.name} is still running after {seconds:g} s and goes on in the background. "
+        f"{tool.title or tool.name} is still running after {seconds:.0f} s and goes on in the background. "
         f"It has not finished: do not call it again. Its task id is {task_id}. "
         f'Call task_result with {{"task_id": "{task_id}"}} to wait for the result, '
         "task_status to see how far it is, task_cancel to stop it."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack, aclosing
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ import orjson
 from adapter.errors import StoreUnavailable, TaskNotFound
 
 from . import jsonrpc, sse
-from .exchange import ANONYMOUS, Reply, Request
+from .exchange import ANONYMOUS, Frame, Reply, Request
 from .headers import VERSION as VERSION_HEADER
 from .headers import header
 from .inflight import Inflight
@@ -21,6 +22,7 @@ from .legacy_tasks import LegacyTasks
 from .legacy_tools import LegacyTools
 from .meta import LOG_LEVELS, SERVER_INFO, SERVER_INFO_KEY
 from .offers import Offers
+from .resumption import Resumptions
 from .session import Session, Sessions, UnknownSession
 
 SESSION_HEADER = "mcp-session-id"
@@ -33,10 +35,19 @@ class Legacy:
     """Serves one message of these protocols. `by_session`: a session owns its tasks where nobody is known (D12)."""
 
     def __init__(
-        self, tools: LegacyTools, tasks: LegacyTasks, offers: Offers, sessions: Sessions, *, by_session: bool
+        self,
+        tools: LegacyTools,
+        tasks: LegacyTasks,
+        offers: Offers,
+        sessions: Sessions,
+        resumptions: Resumptions,
+        *,
+        by_session: bool,
     ) -> None:
         self._offers = offers
+        self._tools = tools
         self._tasks = tasks
+        self._resumptions = resumptions
         self._sessions = sessions
         self._by_session = by_session
         self._inflight = Inflight()
@@ -75,12 +86,16 @@ class Legacy:
         assert message.id is not None
         if request.headers is None:
             return await self._result(handler, request, message, session, request.disconnected)
-        with self._inflight.track(session.nonce, message.id) as cancelled:
+        with ExitStack() as tracking:
+            cancelled = tracking.enter_context(self._inflight.track(session.nonce, message.id))
 
             async def until_cancelled() -> None:
                 await cancelled.wait()
 
-            return await self._result(handler, request, message, session, until_cancelled)
+            reply = await self._result(handler, request, message, session, until_cancelled)
+            if not isinstance(reply.body, bytes):
+                reply.body = _until_over(reply.body, tracking.pop_all())
+            return reply
 
     async def _result(
         self,
@@ -115,14 +130,21 @@ class Legacy:
         await self._offers.take(response, request.caller)
 
     async def resume(self, request: Request) -> Reply | None:
-        """A GET that comes back for the rest of a `tasks/result`. None where it has no event id of ours."""
+        """A GET that comes back for the rest of a reply. None where it has no event id of ours. Raises RpcError."""
         assert request.headers is not None
         event_id = header(request.headers, RESUME_HEADER)
         if event_id is None:
             return None
         session = self._session(request)
         self._take_ownership(request, session)
-        return await self._tasks.resume(request, event_id, session)
+        unfinished = self._resumptions.read(event_id, request.caller)
+        if unfinished is None:
+            return None
+        if session.nonce is None:  # only 2025-11-25 lets a server close early
+            session = Session(V_2025_11_25)
+        if unfinished.kind == "result":
+            return self._tasks.resume(unfinished, session, request)
+        return await self._tools.resume(unfinished, session, request)
 
     def _initialize(self, request: Request, message: Message) -> Reply:
         params = message.params or {}
@@ -174,6 +196,15 @@ class Legacy:
     def _take_ownership(self, request: Request, session: Session) -> None:
         if self._by_session and request.caller == ANONYMOUS and session.nonce is not None:
             request.caller = f"session:{session.nonce}"
+
+
+async def _until_over(
+    frames: AsyncGenerator[Frame, None], tracking: ExitStack
+) -> AsyncGenerator[Frame, None]:
+    with tracking:
+        async with aclosing(frames):
+            async for frame in frames:
+                yield frame
 
 
 async def _empty(_call: LegacyCall) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from adapter.errors import EngineUnavailable, StoreUnavailable, TaskNotFound
-from adapter.tasks.clock import Clock
 from adapter.tasks.model import Task
 from adapter.tasks.service import TaskService
 from adapter.tasks.watcher import Watcher
@@ -19,33 +18,19 @@ from . import jsonrpc, sse
 from .access import accepts_events
 from .exchange import ANONYMOUS, KEEP_ALIVE, Frame, Reply, Request
 from .following import ClientGone, follow
-from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId, RpcError, invalid_params
+from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, invalid_params
 from .legacy_call import LegacyCall
-from .legacy_shapes import V_2025_11_25, LegacyShapes, related, tool_result, was_cancelled
+from .legacy_shapes import LegacyShapes, related, tool_result, was_cancelled
 from .listing import bad_cursor, read_cursor
 from .notices import Notices
 from .offers import Offers
 from .results import render
+from .resumption import LONGEST_RETRY_MS, SHORTEST_RETRY_MS, Resumptions, Unfinished
 from .session import Session
-from .signing import BadSignature, Signer
+from .signing import Signer
 
-_RESUME = "resume"
 _LIST = "task-list"
 _PAGE = 20
-_RETRY_SHORTEST_MS = 1_000
-_RETRY_LONGEST_MS = 60_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A `tasks/result` that is being answered, perhaps for the tenth time."""
-
-    id: RequestId
-    task_id: str
-    owner: str
-    session: Session
-    after: str | None = None
-    """The last report (event key) that this client was sent."""
 
 
 class LegacyTasks:
@@ -58,7 +43,7 @@ class LegacyTasks:
         shapes: LegacyShapes,
         offers: Offers,
         signer: Signer,
-        clock: Clock,
+        resumptions: Resumptions,
         *,
         hold: float,
     ) -> None:
@@ -67,7 +52,7 @@ class LegacyTasks:
         self._shapes = shapes
         self._offers = offers
         self._signer = signer
-        self._clock = clock
+        self._resumptions = resumptions
         self._hold = hold
 
     async def get(self, call: LegacyCall) -> dict[str, Any] | Reply:
@@ -124,29 +109,20 @@ class LegacyTasks:
         task = await self._service.get(call.text("taskId"), call.owner)
         if task.outcome is not None or was_cancelled(task):
             return self._outcome(task, call.version)
-        waiting = _Waiting(call.id, task.record.task_id, call.owner, call.session)
-        return sse.stream(self._held(waiting, call.request, call))
+        waiting = Unfinished("result", call.id, task.record.task_id, call.owner)
+        return sse.stream(self._held(waiting, call.session, call.request))
 
-    async def resume(self, request: Request, event_id: str, session: Session | None) -> Reply | None:
-        """GET with the id of an event of `result`. None where that id is not ours (L-18, L-20)."""
-        try:
-            state = self._signer.verify(_RESUME, event_id)
-        except BadSignature:
-            return None
-        if state["owner"] != self._signer.mark("owner", request.caller):
-            return None
-        session = session or Session(V_2025_11_25)
-        waiting = _Waiting(state["id"], state["task"], request.caller, session, state["after"])
-        return sse.stream(self._held(waiting, request, None))
+    def resume(self, waiting: Unfinished, session: Session, request: Request) -> Reply:
+        """Go on with a reply that was left off."""
+        return sse.stream(self._held(waiting, session, request))
 
     async def _held(
-        self, waiting: _Waiting, request: Request, call: LegacyCall | None
+        self, waiting: Unfinished, session: Session, request: Request
     ) -> AsyncGenerator[Frame, None]:
-        over_http = request.headers is not None
-        if over_http:
-            yield self._come_back(waiting, _RETRY_SHORTEST_MS)
+        if request.headers is not None:
+            yield self._resumptions.frame(waiting, SHORTEST_RETRY_MS)
         try:
-            async for frame in self._until_over(waiting, request, call):
+            async for frame in self._until_over(waiting, session, request):
                 yield frame
         except ClientGone:
             return
@@ -155,40 +131,45 @@ class LegacyTasks:
         except TaskNotFound as problem:
             yield Frame(jsonrpc.error(waiting.id, invalid_params(str(problem))), final=True)
         except StoreUnavailable:
-            yield self._come_back(waiting, _RETRY_LONGEST_MS)
+            yield self._resumptions.frame(waiting, LONGEST_RETRY_MS)
 
     async def _until_over(
-        self, waiting: _Waiting, request: Request, call: LegacyCall | None
+        self, waiting: Unfinished, session: Session, request: Request
     ) -> AsyncGenerator[Frame, None]:
-        task: Task | None = None
-        notices: Notices | None = None
-        status: str | None = None
-        gone = call.cancelled if call is not None and request.headers is None else request.disconnected
-        seconds = self._seconds(request)
-        updates = follow(self._watcher, waiting.task_id, waiting.owner, seconds=seconds, gone=gone)
+        task = await self._service.get(waiting.task_id, waiting.owner)
+        notices = _notices(task, waiting)
+        status = self._shapes.task(task, session.capabilities)["status"]
+        updates = follow(
+            self._watcher,
+            waiting.task_id,
+            waiting.owner,
+            seconds=self._seconds(request),
+            gone=request.disconnected,
+        )
         async with aclosing(updates):
             async for update in updates:
                 if update is None:
                     yield KEEP_ALIVE
                     continue
                 task = update
-                notices = notices or _notices(task, waiting)
                 for message in notices.new(task):
                     yield Frame(message)
                 if task.outcome is not None or was_cancelled(task):
                     break
-                shown = self._shapes.task(task, waiting.session.capabilities)
-                if status not in (None, shown["status"]):
+                shown = self._shapes.task(task, session.capabilities)
+                if shown["status"] != status:
+                    status = shown["status"]
                     yield Frame(jsonrpc.notification("notifications/tasks/status", shown))
-                status = shown["status"]
-                for message in await self._offers.of_task(task, waiting.session):
+                requests = await self._offers.of_task(task, session)
+                for message in requests:
                     yield Frame(message)
-        if task is not None and (task.outcome is not None or was_cancelled(task)):
-            outcome = self._outcome(task, waiting.session.version)
-            yield Frame(jsonrpc.result(waiting.id, outcome), final=True)
+                if requests and request.seconds_left is not None:
+                    break  # a buffered reply reaches the client only once it is closed
+        if task.outcome is not None or was_cancelled(task):
+            yield Frame(jsonrpc.result(waiting.id, self._outcome(task, session.version)), final=True)
         elif request.headers is not None:
-            after = notices.last if notices is not None else waiting.after
-            yield self._come_back(waiting, self._retry_ms(task), after)
+            rest = replace(waiting, after=notices.last)
+            yield self._resumptions.frame(rest, self._resumptions.retry_ms(task.record.created_at))
 
     def _seconds(self, request: Request) -> float | None:
         """A stdio client is one connection, which can be held for as long as the work takes."""
@@ -196,21 +177,6 @@ class LegacyTasks:
             return None
         left = request.seconds_left
         return self._hold if left is None else max(0.0, min(self._hold, left - 1.0))
-
-    def _retry_ms(self, task: Task | None) -> int:
-        """Longer for older tasks: some clients come back only about a thousand times."""
-        age = 0 if task is None else self._clock() - task.record.created_at
-        return max(_RETRY_SHORTEST_MS, min(_RETRY_LONGEST_MS, age // 10))
-
-    def _come_back(self, waiting: _Waiting, retry_ms: int, after: str | None = None) -> Frame:
-        state = {
-            "id": waiting.id,
-            "task": waiting.task_id,
-            "owner": self._signer.mark("owner", waiting.owner),
-            "after": after or waiting.after,
-            "at": self._clock(),
-        }
-        return Frame(event_id=self._signer.sign(_RESUME, state), retry_ms=retry_ms)
 
     def _outcome(self, task: Task, version: str) -> dict[str, Any]:
         task_id = task.record.task_id
@@ -225,7 +191,7 @@ class LegacyTasks:
         return {**result, "_meta": {**result.get("_meta", {}), **related(task_id)}}
 
 
-def _notices(task: Task, waiting: _Waiting) -> Notices:
+def _notices(task: Task, waiting: Unfinished) -> Notices:
     """Progress keeps the token of the call that made the task (L-58)."""
     token = task.record.progress_token
     meta = related(task.record.task_id)

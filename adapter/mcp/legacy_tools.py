@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from adapter.errors import TaskNotFound
+from adapter.tasks.model import Task
 from adapter.tasks.service import TaskService
 from adapter.tools.tool import Tool
 
 from . import jsonrpc, sse
 from .access import accepts_events, accepts_json
 from .companions import Companions
-from .exchange import KEEP_ALIVE, Frame, Reply
+from .exchange import KEEP_ALIVE, Frame, Reply, Request
 from .following import ClientGone
 from .inline import Inline, Run
 from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, invalid_params
@@ -26,7 +29,9 @@ from .meta import can_take
 from .notices import Notices
 from .offers import Offers
 from .results import error_result
+from .resumption import Resumptions, Unfinished
 from .rounds import Ask, Go, Said
+from .session import Session
 from .starting import Exposed, NotStarted, Starter, Wishes, arguments_of, described
 
 LOG_LEVEL = "info"
@@ -47,6 +52,9 @@ class LegacyTools:
         companions: Companions,
         listing: Listing,
         offers: Offers,
+        resumptions: Resumptions,
+        *,
+        hold: float,
     ) -> None:
         self._exposed = exposed
         self._service = service
@@ -56,6 +64,8 @@ class LegacyTools:
         self._companions = companions
         self._listing = listing
         self._offers = offers
+        self._resumptions = resumptions
+        self._hold = hold
         support = [(described(tool), tool.task_support) for tool in exposed.catalog]
         self._described = [*support, *((tool, "forbidden") for tool in companions.described())]
 
@@ -133,22 +143,59 @@ class LegacyTools:
                 if isinstance(step, Frame):
                     yield step
                     continue
-                task = await self._starter.create(tool, step, call.owner, Wishes())
-                run = Run(
-                    tool=tool,
-                    task=task,
-                    seconds_left=call.request.seconds_left,
-                    gone=call.cancelled,
-                    notices=Notices(call.progress_token, LOG_LEVEL),
-                    respond=lambda result: jsonrpc.result(call.id, tool_result(result, call.version)),
-                    requests=lambda task: self._offers.of_task(task, call.session),
-                )
+                wishes = Wishes(progress_token=call.progress_token)
+                task = await self._starter.create(tool, step, call.owner, wishes)
+                unfinished = Unfinished("call", call.id, task.record.task_id, call.owner)
+                run = self._run(tool, task, unfinished, call.session, call.request, call.cancelled)
                 async for frame in self._inline.frames(run):
                     yield frame
         except NotStarted as reason:
             yield Frame(jsonrpc.result(call.id, error_result(str(reason))), final=True)
         except ClientGone:
             return
+
+    async def resume(self, unfinished: Unfinished, session: Session, request: Request) -> Reply | None:
+        """Go on with the reply to a plain call that was left off. None where its task is gone."""
+        try:
+            task = await self._service.get(unfinished.task_id, unfinished.owner)
+        except TaskNotFound:
+            return None
+        tool = self._exposed.catalog.get(task.record.tool)
+        if tool is None:
+            return None
+        run = self._run(tool, task, unfinished, session, request, request.disconnected)
+        run = replace(run, stops_when_gone=False)  # a disconnect is no cancellation here (L-19)
+        return sse.stream(sse.guarded(self._inline.frames(run), lambda p: jsonrpc.error(unfinished.id, p)))
+
+    def _run(
+        self,
+        tool: Tool,
+        task: Task,
+        unfinished: Unfinished,
+        session: Session,
+        request: Request,
+        cancelled: Callable[[], Awaitable[None]],
+    ) -> Run:
+        resumable = session.version == V_2025_11_25 and request.headers is not None
+        token = task.record.progress_token
+        return Run(
+            tool=tool,
+            task=task,
+            seconds_left=request.seconds_left,
+            gone=cancelled,
+            notices=Notices(None if token is None else orjson.loads(token), LOG_LEVEL, after=unfinished.after),
+            respond=lambda result: jsonrpc.result(unfinished.id, tool_result(result, session.version)),
+            requests=lambda task: self._offers.of_task(task, session),
+            come_back=self._come_back(unfinished) if resumable else None,
+            hold=self._hold,
+        )
+
+    def _come_back(self, unfinished: Unfinished) -> Callable[[Task, str | None], Frame]:
+        def frame(task: Task, after: str | None) -> Frame:
+            retry_ms = self._resumptions.retry_ms(task.record.created_at)
+            return self._resumptions.frame(replace(unfinished, after=after), retry_ms)
+
+        return frame
 
     async def _asked(
         self, tool: Tool, arguments: dict[str, Any], call: LegacyCall

@@ -47,13 +47,13 @@ async def shortest(
     Raises RpcError where that is the whole reply.
     """
     if not plain and events:
-        return stream(_guarded(frames, told))
+        return stream(guarded(frames, told))
     async for frame in frames:
         if frame.final and frame.message is not None:
             await frames.aclose()
             return json(frame.message)
         if events:
-            return stream(_resumed(frame, _guarded(frames, told)))
+            return stream(_resumed(frame, guarded(frames, told)))
     return Reply(499, {}, b"")  # the client has left; nobody reads this
 
 
@@ -66,9 +66,10 @@ async def _resumed(first: Frame, rest: AsyncGenerator[Frame, None]) -> AsyncGene
         await rest.aclose()
 
 
-async def _guarded(
+async def guarded(
     frames: AsyncGenerator[Frame, None], told: Callable[[RpcError], bytes]
 ) -> AsyncGenerator[Frame, None]:
+    """The frames; an error among them is told as the last one."""
     try:
         async for frame in frames:
             yield frame

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import subprocess
 import sys
@@ -37,7 +38,11 @@ def served(command: Sequence[str], port: int, log: Path, *, within: float = 60.0
     Raises ServerError if it ends early or is not ready `within` so many seconds. Its output goes to `log`.
     """
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        # `server-sse-polling` wants a stream closed within its three seconds.
+        environment = {**os.environ, "ADAPTER_LEGACY_HOLD": "1.5"}
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
         try:
             _wait_until_ready(process, port, log, within)
             yield f"http://{_HOST}:{port}/mcp"
