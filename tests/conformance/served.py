@@ -39,7 +39,7 @@ def served(command: Sequence[str], port: int, log: Path, *, within: float = 60.0
     """
     with log.open("wb") as output:
         # `server-sse-polling` wants a stream closed within its three seconds.
-        environment = {**os.environ, "ADAPTER_LEGACY_HOLD": "1.5"}
+        environment = {**os.environ, "ADAPTER_LEGACY_HOLD": "2.2"}
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
         )
