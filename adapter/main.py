@@ -11,6 +11,7 @@ from adapter.aws import open_aws
 from adapter.engines.step_functions import StepFunctions
 from adapter.errors import ConfigurationError
 from adapter.mcp.access import Access
+from adapter.mcp.asking import Asking
 from adapter.mcp.companions import RESERVED, Companions
 from adapter.mcp.endpoint import Endpoint
 from adapter.mcp.inline import Inline
@@ -104,7 +105,17 @@ def _endpoint(
     hold = settings.legacy_hold
     legacy = Legacy(
         LegacyTools(
-            exposed, service, old_shapes, starter, inline, companions, listing, offers, resumptions, hold=hold
+            exposed,
+            service,
+            old_shapes,
+            starter,
+            Asking(starter, service, offers),
+            inline,
+            companions,
+            listing,
+            offers,
+            resumptions,
+            hold=hold,
         ),
         LegacyTasks(service, watcher, old_shapes, offers, signer, resumptions, hold=hold),
         offers,

@@ -6,6 +6,7 @@ that a model need not ask often.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ from adapter.tools.catalog import Catalog
 from adapter.tools.schema import Schema
 
 from .exchange import Request
-from .following import follow
+from .following import ClientGone, follow
 from .jsonrpc import RpcError
 from .results import cut, error_result, render
 from .task_shapes import progress_text
+
+logger = logging.getLogger(__name__)
 
 RESERVED = ("task_status", "task_result", "task_answer", "task_cancel")
 
@@ -223,7 +226,7 @@ class Companions:
         except RpcError as problem:
             return error_result(problem.message)
         if rendered.result is None:
-            return self._shown(task)
+            return {**self._shown(task), "isError": True}
         result = _from(rendered.result, ask.arguments.get("offset", 0))
         result = cut(result, ask.task_id, self._max_chars, more=True, start=ask.arguments.get("offset", 0))
         return {**result, "structuredContent": self._summary(task)}
@@ -235,11 +238,14 @@ class Companions:
         updates = follow(
             self._watcher, ask.task_id, ask.owner, seconds=seconds, gone=ask.request.disconnected
         )
-        async with aclosing(updates):
-            async for task in updates:
-                last = task or last
-                if last is not None and last.open_questions(self._clock()):
-                    break
+        try:
+            async with aclosing(updates):
+                async for task in updates:
+                    last = task or last
+                    if last is not None and last.open_questions(self._clock()):
+                        break
+        except ClientGone:
+            logger.debug("task %s: its caller waits no longer", ask.task_id)
         return last or await self._service.get(ask.task_id, ask.owner)
 
     async def _answer(self, ask: _Ask) -> dict[str, Any]:

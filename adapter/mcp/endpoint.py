@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-from . import headers, jsonrpc, legacy
+from . import headers, jsonrpc, legacy, sse
 from .access import Access
 from .exchange import Reply, Request
-from .jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Message, RequestId, RpcError
+from .jsonrpc import INVALID_REQUEST, Message, RequestId, RpcError
 from .legacy import Legacy
-from .legacy_shapes import V_2025_03_26, V_2025_06_18, VERSIONS
+from .legacy_shapes import V_2025_03_26, VERSIONS
 from .meta import modern_version_of
 from .modern import VERSION, Modern
-
-logger = logging.getLogger(__name__)
 
 
 class Endpoint:
@@ -27,22 +24,23 @@ class Endpoint:
 
     async def handle(self, request: Request) -> Reply:
         """Never raises for what a client sends."""
-        identifier: RequestId | None = None
+        value: Any = None
         try:
             if request.method != "POST":
                 return await self._without_body(request)
             if request.headers is not None:
                 self.access.check(request.headers, request.body)
             value = jsonrpc.parse(request.body)
-            identifier = jsonrpc.request_id(value)
             if isinstance(value, list):
                 return await self._batch(request, value)
             return await self._one(request, value)
-        except RpcError as problem:
-            return error_reply(identifier, problem, null_id=_wants_null_id(request))
-        except Exception:
-            logger.exception("A request failed")
-            return error_reply(identifier, RpcError(INTERNAL_ERROR, "The server failed; its log says why"))
+        except Exception as problem:  # noqa: BLE001 - `told_as` logs what should not have happened
+            return self._failed(request, value, problem)
+
+    def _failed(self, request: Request, value: Any, problem: Exception) -> Reply:
+        identifier = jsonrpc.request_id(value)
+        null_id = identifier is None and self._legacy.takes_null_id(request)
+        return error_reply(identifier, jsonrpc.told_as(problem), null_id=null_id)
 
     async def _without_body(self, request: Request) -> Reply:
         """GET comes back for the rest of a legacy `tasks/result`; nothing else but POST is served."""
@@ -77,7 +75,7 @@ class Endpoint:
             return True
         if told is not None:
             return told not in VERSIONS or said not in (None, told)
-        if said is not None and said not in VERSIONS:
+        if said is not None and said not in VERSIONS and message.method != "initialize":
             raise self._modern.unsupported(said)
         return False
 
@@ -86,41 +84,23 @@ class Endpoint:
         said = headers.header(request.headers, headers.VERSION) if request.headers is not None else None
         if said == VERSION or self._legacy.version_of(request) != V_2025_03_26 or not values:
             raise RpcError(INVALID_REQUEST, "Send exactly one JSON-RPC object", status=400)
-        replies = []
-        for value in values:
-            identifier = jsonrpc.request_id(value)
-            try:
-                if isinstance(value, dict) and value.get("method") == "initialize":
-                    raise RpcError(INVALID_REQUEST, "`initialize` must not be part of a batch")
-                body = await _whole(await self._one(request, value))
-            except RpcError as problem:
-                body = jsonrpc.error(identifier, problem, null_id=True)
-            if body:
-                replies.append(body)
-        if not replies:
-            return accepted()
-        return Reply(200, {"content-type": "application/json"}, legacy.batch(replies))
+        bodies = [await self._in_batch(legacy.without_events(request), value) for value in values]
+        replies = [body for body in bodies if body]
+        return sse.json(legacy.batch(replies)) if replies else accepted()
 
-
-async def _whole(reply: Reply) -> bytes:
-    """The response of a reply, also of a streamed one."""
-    if isinstance(reply.body, bytes):
+    async def _in_batch(self, request: Request, value: Any) -> bytes:
+        try:
+            if isinstance(value, dict) and value.get("method") == "initialize":
+                raise RpcError(INVALID_REQUEST, "`initialize` must not be part of a batch")
+            reply = await self._one(request, value)
+        except Exception as problem:  # noqa: BLE001 - `told_as` logs what should not have happened
+            return jsonrpc.error(jsonrpc.request_id(value), jsonrpc.told_as(problem), null_id=True)
+        assert isinstance(reply.body, bytes), "nothing is streamed to who accepts no events"
         return reply.body
-    last = b""
-    async for frame in reply.body:
-        last = frame.message or last
-    return last
 
 
 def _is_response(value: Any) -> bool:
     return isinstance(value, dict) and "method" not in value and ("result" in value or "error" in value)
-
-
-def _wants_null_id(request: Request) -> bool:
-    """Before 2025-11-25 an error whose request had no readable id carries a null (L-22)."""
-    if request.headers is None:
-        return False
-    return request.headers.get(headers.VERSION) in (V_2025_03_26, V_2025_06_18)
 
 
 def accepted() -> Reply:

@@ -17,6 +17,16 @@ class ClientGone(Exception):
     """The client closed its connection, or cancelled its request, before the reply."""
 
 
+async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Returns when one of these does."""
+    waiting = {asyncio.ensure_future(wait()) for wait in waits}
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waiting:
+            wait.cancel()
+
+
 async def follow(
     watcher: Watcher, task_id: str, owner: str, *, seconds: float | None, gone: Callable[[], Awaitable[None]]
 ) -> AsyncGenerator[Task | None, None]:
@@ -34,7 +44,9 @@ async def follow(
                 while over is None or loop.time() < over:
                     pending = pending or asyncio.ensure_future(anext(changes, None))
                     patience = (
-                        sse.KEEP_ALIVE_SECONDS if over is None else min(over - loop.time(), sse.KEEP_ALIVE_SECONDS)
+                        sse.KEEP_ALIVE_SECONDS
+                        if over is None
+                        else min(over - loop.time(), sse.KEEP_ALIVE_SECONDS)
                     )
                     waited: set[asyncio.Future[Any]] = {pending, left}
                     await asyncio.wait(waited, timeout=max(patience, 0), return_when=asyncio.FIRST_COMPLETED)

@@ -23,8 +23,9 @@ from .results import cut, error_result, render
 
 logger = logging.getLogger(__name__)
 
-async def _no_requests(_task: Task) -> list[bytes]:
-    return []
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,16 @@ class Run:
     task: Task
     seconds_left: float | None
     gone: Callable[[], Awaitable[None]]
-    """Returns when nobody waits any more; whether the work then stops is the tool's `on_disconnect`."""
+    """Returns when nobody waits any more."""
     notices: Notices
     respond: Callable[[dict[str, Any]], bytes]
     """Makes the response from a CallToolResult without `resultType`."""
-    requests: Callable[[Task], Awaitable[list[bytes]]] = _no_requests
-    """What to ask the client now (legacy protocols only)."""
-    stops_when_gone: bool = True
-    come_back: Callable[[Task, str | None], Frame] | None = None
-    """The event by which the client can come back for the rest; None where its protocol knows no such thing."""
+    requests: Callable[[Task], Awaitable[list[bytes]]] | None = None
+    """What to ask the client now; None where it cannot be asked."""
+    cancelled: Callable[[], bool] = _always
+    """Once `gone`: whether the call is given up. The tool's `on_disconnect` says whether its work then stops."""
+    come_back: Callable[[str | None], Frame] | None = None
+    """The event by which the client can come back for what follows a report (its key); None where it cannot."""
     hold: float = 0.0
     """With `come_back`: how long, in seconds, before the client has to."""
 
@@ -79,43 +81,60 @@ class Inline:
 
     async def frames(self, run: Run) -> AsyncGenerator[Frame, None]:
         """Notifications and requests as they come, then the response. Raises RpcError."""
-        task = run.task
-        task_id, owner = task.record.task_id, task.record.owner
-        wanted = run.tool.inline_wait - (self._clock() - task.record.created_at) / 1000
-        seconds = max(self.seconds(wanted, run.seconds_left), 0.0)
-        comes_back = False
         try:
-            held = min(seconds, run.hold) if run.come_back is not None else seconds
-            updates = follow(self._watcher, task_id, owner, seconds=held, gone=run.gone)
-            async with aclosing(updates):
-                async for update in updates:
-                    if update is None:
-                        yield KEEP_ALIVE
-                        continue
-                    task = update
-                    requests = await run.requests(task)
-                    messages = [*run.notices.new(task), *requests]
-                    if messages and run.come_back is not None and not comes_back:
-                        comes_back = True
-                        yield run.come_back(task, run.notices.last)
-                    for message in messages:
-                        yield Frame(message)
-                    if requests and run.seconds_left is not None:
-                        break  # a buffered reply reaches the client only once it is closed
-            if task.outcome is None and run.come_back is not None and self._goes_on(run, task):
-                yield run.come_back(task, run.notices.last)
-                return
+            async with aclosing(self._meanwhile(run)) as frames:
+                async for frame in frames:
+                    yield frame
             # The read that saw the end may have been too early for what was reported just before it.
-            task = await self._service.get(task_id, owner)
+            task = await self._service.get(run.task.record.task_id, run.task.record.owner)
             for message in run.notices.new(task):
                 yield Frame(message)
+            if task.outcome is None and run.come_back is not None and self._goes_on(run):
+                yield run.come_back(run.notices.last)
+                return
             yield Frame(run.respond(await self._finished(run, task)), final=True)
         except ClientGone:
             await self._abandon(run)
         except (TaskNotFound, StoreUnavailable) as problem:
+            if isinstance(problem, StoreUnavailable) and run.come_back is not None and self._goes_on(run):
+                yield run.come_back(run.notices.last)
+                return
             raise RpcError(
                 INTERNAL_ERROR, f"The job was started, but it cannot be followed: {problem}"
             ) from None
+
+    async def _meanwhile(self, run: Run) -> AsyncGenerator[Frame, None]:
+        """What there is to tell until the work ends or this reply has to; first how to come back, if one can."""
+        record = run.task.record
+        updates = follow(self._watcher, record.task_id, record.owner, seconds=self._held(run), gone=run.gone)
+        primed = run.come_back is None
+        async with aclosing(updates):
+            async for task in updates:
+                before = run.notices.last
+                requests = await self._requests(run, task)
+                messages = [] if task is None else [*run.notices.new(task), *requests]
+                if run.come_back is not None and not primed and (messages or task is None):
+                    primed = True
+                    yield run.come_back(before)
+                elif task is None:
+                    yield KEEP_ALIVE
+                for message in messages:
+                    yield Frame(message)
+                if requests and run.seconds_left is not None:
+                    return  # a buffered reply reaches the client only once it is closed
+
+    async def _requests(self, run: Run, task: Task | None) -> list[bytes]:
+        """What to ask now. Where this reply is buffered and the last, an answer would come too late."""
+        if task is None or run.requests is None:
+            return []
+        in_time = run.seconds_left is None or run.come_back is not None or self._companions
+        return await run.requests(task) if in_time else []
+
+    def _held(self, run: Run) -> float:
+        """Seconds that this reply may take."""
+        waited = (self._clock() - run.task.record.created_at) / 1000
+        seconds = max(self.seconds(run.tool.inline_wait - waited, run.seconds_left), 0.0)
+        return seconds if run.come_back is None else min(seconds, run.hold)
 
     async def within(self, seconds: float, run: Run) -> dict[str, Any] | None:
         """The plain result if the work ends within `seconds`, else None: it goes on as a task (`task_after`)."""
@@ -134,15 +153,18 @@ class Inline:
         return None
 
     async def _abandon(self, run: Run) -> None:
-        if run.stops_when_gone and run.tool.on_disconnect == "stop":
+        if run.cancelled() and run.tool.on_disconnect == "stop":
             try:
                 await self._service.cancel(run.task.record.task_id, run.task.record.owner)
             except AdapterError as problem:
-                logger.warning("task %s: its caller left, not stopped yet: %s", run.task.record.task_id, problem)
+                logger.warning(
+                    "task %s: its caller left, not stopped yet: %s", run.task.record.task_id, problem
+                )
 
-    def _goes_on(self, run: Run, task: Task) -> bool:
+    def _goes_on(self, run: Run) -> bool:
         """Whether the call may wait on, in another reply."""
-        return self._clock() < task.record.created_at + min(run.tool.inline_wait, self._limit) * 1000
+        wait_ms = min(run.tool.inline_wait, self._limit) * 1000
+        return self._clock() < run.task.record.created_at + wait_ms
 
     async def _finished(self, run: Run, task: Task) -> dict[str, Any]:
         seconds = (self._clock() - task.record.created_at) / 1000

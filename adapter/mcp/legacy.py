@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, aclosing
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 
-from adapter.errors import StoreUnavailable, TaskNotFound
-
 from . import jsonrpc, sse
 from .exchange import ANONYMOUS, Frame, Reply, Request
+from .following import first_of
 from .headers import VERSION as VERSION_HEADER
-from .headers import header
 from .inflight import Inflight
-from .jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, RpcError, invalid_params
+from .jsonrpc import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    JsonObject,
+    Message,
+    RequestId,
+    RpcError,
+    invalid_params,
+)
 from .legacy_call import LegacyCall
-from .legacy_shapes import V_2025_03_26, V_2025_11_25, VERSIONS
+from .legacy_shapes import V_2025_03_26, V_2025_06_18, V_2025_11_25, VERSIONS
 from .legacy_tasks import LegacyTasks
 from .legacy_tools import LegacyTools
 from .meta import LOG_LEVELS, SERVER_INFO, SERVER_INFO_KEY
@@ -68,8 +76,19 @@ class Legacy:
         """The version that a request is in, apart from `initialize`. Raises RpcError (400, or 404 for a session)."""
         return self._session(request).version
 
+    def takes_null_id(self, request: Request) -> bool:
+        """Whether an error about an unreadable id carries a null: before 2025-11-25 it has to (L-22)."""
+        said, version = self._said(request)
+        if version is None:
+            try:
+                session = self._sessions.read(said, request.caller)
+            except UnknownSession:
+                return False
+            version = session.version if session is not None else None
+        return version in (V_2025_03_26, V_2025_06_18)
+
     async def handle(self, request: Request, message: Message) -> Reply:
-        """Raises RpcError."""
+        """Raises RpcError, TaskNotFound, StoreUnavailable."""
         assert message.id is not None
         if message.method == "initialize":
             return self._initialize(request, message)
@@ -79,43 +98,23 @@ class Legacy:
         if handler is None and session.version == V_2025_11_25:
             handler = self._task_handlers.get(message.method)
         if handler is None:
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {message.method!r}")
-        return await self._answer(handler, request, message, session)
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {jsonrpc.shown(message.method)}")
+        return await self._answer(handler, request, message.id, message.params or {}, session)
 
-    async def _answer(self, handler: Handler, request: Request, message: Message, session: Session) -> Reply:
-        assert message.id is not None
-        if request.headers is None:
-            return await self._result(handler, request, message, session, request.disconnected)
+    async def _answer(
+        self, handler: Handler, request: Request, identifier: RequestId, params: JsonObject, session: Session
+    ) -> Reply:
+        if request.headers is None:  # a line of stdio: its transport knows what is cancelled
+            call = LegacyCall(request, identifier, params, session, request.disconnected, _always)
+            return await _reply(handler, call)
         with ExitStack() as tracking:
-            cancelled = tracking.enter_context(self._inflight.track(session.nonce, message.id))
-
-            async def until_cancelled() -> None:
-                await cancelled.wait()
-
-            reply = await self._result(handler, request, message, session, until_cancelled)
+            cancelled = tracking.enter_context(self._inflight.track(session.nonce, identifier))
+            gone = partial(first_of, cancelled.wait, request.disconnected)
+            call = LegacyCall(request, identifier, params, session, gone, cancelled.is_set)
+            reply = await _reply(handler, call)
             if not isinstance(reply.body, bytes):
                 reply.body = _until_over(reply.body, tracking.pop_all())
             return reply
-
-    async def _result(
-        self,
-        handler: Handler,
-        request: Request,
-        message: Message,
-        session: Session,
-        cancelled: Callable[[], Awaitable[None]],
-    ) -> Reply:
-        assert message.id is not None
-        call = LegacyCall(request, message.id, message.params or {}, session, cancelled)
-        try:
-            result = await handler(call)
-        except TaskNotFound as problem:
-            raise invalid_params(str(problem)) from None
-        except StoreUnavailable:
-            raise RpcError(INTERNAL_ERROR, "The server is busy; try again") from None
-        if isinstance(result, Reply):
-            return result
-        return sse.json(jsonrpc.result(message.id, result))
 
     async def notified(self, request: Request, message: Message) -> None:
         """A notification: only a cancellation means anything here (L-60)."""
@@ -130,21 +129,17 @@ class Legacy:
         await self._offers.take(response, request.caller)
 
     async def resume(self, request: Request) -> Reply | None:
-        """A GET that comes back for the rest of a reply. None where it has no event id of ours. Raises RpcError."""
+        """A GET that comes back for the rest of a reply; None where its event id is none of ours. Raises RpcError."""
         assert request.headers is not None
-        event_id = header(request.headers, RESUME_HEADER)
-        if event_id is None:
-            return None
         session = self._session(request)
         self._take_ownership(request, session)
-        unfinished = self._resumptions.read(event_id, request.caller)
+        unfinished = self._resumptions.read(request.headers[RESUME_HEADER].strip(), request.caller)
         if unfinished is None:
             return None
         if session.nonce is None:  # only 2025-11-25 lets a server close early
             session = Session(V_2025_11_25)
-        if unfinished.kind == "result":
-            return self._tasks.resume(unfinished, session, request)
-        return await self._tools.resume(unfinished, session, request)
+        resume = self._tasks.resume if unfinished.kind == "result" else self._tools.resume
+        return await self._answer(partial(resume, unfinished), request, unfinished.id, {}, session)
 
     def _initialize(self, request: Request, message: Message) -> Reply:
         params = message.params or {}
@@ -176,13 +171,9 @@ class Legacy:
 
     def _session(self, request: Request) -> Session:
         """What the client settled with `initialize`, or what its headers say (L-12, L-15)."""
-        if request.headers is None:
-            said, version = request.connection, None
-        else:
-            said = header(request.headers, SESSION_HEADER)
-            version = header(request.headers, VERSION_HEADER)
+        said, version = self._said(request)
         if version is not None and version not in VERSIONS:
-            text = f"Protocol version {version!r} is not supported; supported: {', '.join(VERSIONS)}"
+            text = f"Protocol version {jsonrpc.shown(version)} is not supported; supported: {', '.join(VERSIONS)}"
             raise RpcError(INVALID_REQUEST, text, status=400)
         try:
             session = self._sessions.read(said, request.caller)
@@ -193,9 +184,24 @@ class Legacy:
             return Session(version or V_2025_03_26)
         return session if version is None else Session(version, session.capabilities, session.nonce)
 
+    def _said(self, request: Request) -> tuple[str | None, str | None]:
+        """Session id and version, unchecked."""
+        if request.headers is None:
+            return request.connection, None
+        return request.headers.get(SESSION_HEADER), request.headers.get(VERSION_HEADER)
+
     def _take_ownership(self, request: Request, session: Session) -> None:
         if self._by_session and request.caller == ANONYMOUS and session.nonce is not None:
             request.caller = f"session:{session.nonce}"
+
+
+async def _reply(handler: Handler, call: LegacyCall) -> Reply:
+    result = await handler(call)
+    return result if isinstance(result, Reply) else sse.json(jsonrpc.result(call.id, result))
+
+
+def _always() -> bool:
+    return True
 
 
 async def _until_over(
@@ -215,6 +221,14 @@ async def _set_level(call: LegacyCall) -> dict[str, Any]:
     if call.text("level") not in LOG_LEVELS:
         raise invalid_params(f"params.level must be one of {', '.join(LOG_LEVELS)}")
     return {}
+
+
+def without_events(request: Request) -> Request:
+    """The same client, for whom everything has to be in one JSON reply, as for a part of a batch."""
+    given = request.headers
+    if given is None:  # stdio
+        given = {} if request.connection is None else {SESSION_HEADER: request.connection}
+    return replace(request, headers={**given, "accept": "application/json"})
 
 
 def batch(replies: list[bytes]) -> bytes:

@@ -19,8 +19,10 @@ class LegacyCall:
     id: RequestId
     params: JsonObject
     session: Session
-    cancelled: Callable[[], Awaitable[None]]
-    """Returns when the client cancels this request; closing the connection is no cancellation here (L-19)."""
+    gone: Callable[[], Awaitable[None]]
+    """Returns when nobody reads the reply any more."""
+    cancelled: Callable[[], bool]
+    """Whether it is gone because the client cancelled it; closing the connection is no cancellation (L-19)."""
 
     @property
     def owner(self) -> str:

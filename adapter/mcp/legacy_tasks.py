@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 
-from adapter.errors import EngineUnavailable, StoreUnavailable, TaskNotFound
+from adapter.errors import EngineUnavailable, StoreUnavailable
 from adapter.tasks.model import Task
 from adapter.tasks.service import TaskService
 from adapter.tasks.watcher import Watcher
@@ -26,7 +27,6 @@ from .notices import Notices
 from .offers import Offers
 from .results import render
 from .resumption import LONGEST_RETRY_MS, SHORTEST_RETRY_MS, Resumptions, Unfinished
-from .session import Session
 from .signing import Signer
 
 _LIST = "task-list"
@@ -68,21 +68,19 @@ class LegacyTasks:
 
     async def cancel(self, call: LegacyCall) -> dict[str, Any]:
         task_id = call.text("taskId")
+        self._refuse_ended(await self._service.get(task_id, call.owner), call)
+        try:
+            await self._service.cancel(task_id, call.owner)
+        except EngineUnavailable:
+            text = "The job could not be told to stop just now; it is tried again with the next tasks/get"
+            raise RpcError(INTERNAL_ERROR, text) from None
         task = await self._service.get(task_id, call.owner)
-        self._refuse_ended(task, call)
-        if task.cancel_requested_at is None:
-            try:
-                await self._service.cancel(task_id, call.owner)
-            except EngineUnavailable:
-                text = "The job could not be told to stop just now; try again"
-                raise RpcError(INTERNAL_ERROR, text) from None
-            task = await self._service.get(task_id, call.owner)
-            if not was_cancelled(task):
-                self._refuse_ended(task, call)
+        if not was_cancelled(task):
+            self._refuse_ended(task, call)
         return self._shapes.task(task, call.session.capabilities)
 
     def _refuse_ended(self, task: Task, call: LegacyCall) -> None:
-        if task.outcome is not None:
+        if _is_over(task):
             status = self._shapes.task(task, call.session.capabilities)["status"]
             raise invalid_params(f"The task is already in the terminal status {status!r}")
 
@@ -92,84 +90,104 @@ class LegacyTasks:
         before = None
         if "cursor" in call.params:
             cursor = read_cursor(self._signer, _LIST, call.params["cursor"])
-            if cursor.get("owner") != self._signer.mark("owner", call.owner):
+            if not self._signer.is_mark("owner", call.owner, cursor.get("owner")):
                 raise bad_cursor()
             before = str(cursor["before"])
         tasks, following = await self._service.tasks_of(call.owner, before=before, limit=_PAGE)
-        shown: dict[str, Any] = {
-            "tasks": [self._shapes.task(task, call.session.capabilities) for task in tasks]
-        }
+        listed = [self._listed(task, call) for task in tasks]
+        shown: dict[str, Any] = {"tasks": [task for task in listed if task is not None]}
         if following is not None:
             cursor = {"owner": self._signer.mark("owner", call.owner), "before": following}
             shown["nextCursor"] = self._signer.sign(_LIST, cursor)
         return shown
 
+    def _listed(self, task: Task, call: LegacyCall) -> dict[str, Any] | None:
+        """None for a task that `tasks/get` cannot show either, as its result is not available."""
+        try:
+            return self._shapes.task(task, call.session.capabilities)
+        except RpcError:
+            return None
+
     async def result(self, call: LegacyCall) -> dict[str, Any] | Reply:
         """What `tools/call` would have returned; a stream where that is still to come (L-46)."""
         task = await self._service.get(call.text("taskId"), call.owner)
-        if task.outcome is not None or was_cancelled(task):
+        if _is_over(task):
             return self._outcome(task, call.version)
-        waiting = Unfinished("result", call.id, task.record.task_id, call.owner)
-        return sse.stream(self._held(waiting, call.session, call.request))
+        if not accepts_events(call.request.headers):
+            return await self._waited(task, call)
+        return await self.resume(Unfinished("result", call.id, task.record.task_id, call.owner), call)
 
-    def resume(self, waiting: Unfinished, session: Session, request: Request) -> Reply:
+    async def resume(self, waiting: Unfinished, call: LegacyCall) -> Reply:
         """Go on with a reply that was left off."""
-        return sse.stream(self._held(waiting, session, request))
+        return sse.stream(sse.guarded(self._held(waiting, call), partial(jsonrpc.error, call.id)))
 
-    async def _held(
-        self, waiting: Unfinished, session: Session, request: Request
-    ) -> AsyncGenerator[Frame, None]:
-        if request.headers is not None:
+    async def _waited(self, task: Task, call: LegacyCall) -> dict[str, Any]:
+        """For a client that takes no stream, all that can be done is to wait and say so (L-47)."""
+        async with aclosing(self._followed(task.record.task_id, call)) as updates:
+            async for update in updates:
+                if update is not None and _is_over(update):
+                    return self._outcome(update, call.version)
+        raise RpcError(INTERNAL_ERROR, "The task has not ended: poll tasks/get, or accept text/event-stream")
+
+    async def _held(self, waiting: Unfinished, call: LegacyCall) -> AsyncGenerator[Frame, None]:
+        resumable = call.request.headers is not None
+        if resumable:
             yield self._resumptions.frame(waiting, SHORTEST_RETRY_MS)
         try:
-            async for frame in self._until_over(waiting, session, request):
-                yield frame
+            async with aclosing(self._until_over(waiting, call)) as frames:
+                async for frame in frames:
+                    yield frame
         except ClientGone:
             return
-        except RpcError as problem:
-            yield Frame(jsonrpc.error(waiting.id, problem), final=True)
-        except TaskNotFound as problem:
-            yield Frame(jsonrpc.error(waiting.id, invalid_params(str(problem))), final=True)
         except StoreUnavailable:
+            if not resumable:
+                raise
             yield self._resumptions.frame(waiting, LONGEST_RETRY_MS)
 
-    async def _until_over(
-        self, waiting: Unfinished, session: Session, request: Request
-    ) -> AsyncGenerator[Frame, None]:
+    async def _until_over(self, waiting: Unfinished, call: LegacyCall) -> AsyncGenerator[Frame, None]:
         task = await self._service.get(waiting.task_id, waiting.owner)
         notices = _notices(task, waiting)
-        status = self._shapes.task(task, session.capabilities)["status"]
-        updates = follow(
-            self._watcher,
-            waiting.task_id,
-            waiting.owner,
-            seconds=self._seconds(request),
-            gone=request.disconnected,
-        )
-        async with aclosing(updates):
+        async with aclosing(self._meanwhile(task, notices, call)) as frames:
+            async for frame in frames:
+                yield frame
+        # The read that saw the end may have been too early for what was reported just before it.
+        task = await self._service.get(waiting.task_id, waiting.owner)
+        for message in notices.new(task):
+            yield Frame(message)
+        if _is_over(task):
+            yield Frame(jsonrpc.result(call.id, self._outcome(task, call.version)), final=True)
+        elif call.request.headers is not None:
+            rest = replace(waiting, after=notices.last)
+            yield self._resumptions.frame(rest, self._resumptions.retry_ms(task.record.created_at))
+        else:
+            raise RpcError(INTERNAL_ERROR, "The server follows this task no longer; ask again")
+
+    async def _meanwhile(self, task: Task, notices: Notices, call: LegacyCall) -> AsyncGenerator[Frame, None]:
+        """What there is to tell until the task is over or this reply has to be. Raises ClientGone."""
+        capabilities = call.session.capabilities
+        status = self._shapes.task(task, capabilities)["status"]
+        async with aclosing(self._followed(task.record.task_id, call)) as updates:
             async for update in updates:
                 if update is None:
                     yield KEEP_ALIVE
                     continue
-                task = update
-                for message in notices.new(task):
+                for message in notices.new(update):
                     yield Frame(message)
-                if task.outcome is not None or was_cancelled(task):
-                    break
-                shown = self._shapes.task(task, session.capabilities)
+                if _is_over(update):
+                    return
+                shown = self._shapes.task(update, capabilities)
                 if shown["status"] != status:
                     status = shown["status"]
                     yield Frame(jsonrpc.notification("notifications/tasks/status", shown))
-                requests = await self._offers.of_task(task, session)
+                requests = await self._offers.of_task(update, call.session)
                 for message in requests:
                     yield Frame(message)
-                if requests and request.seconds_left is not None:
-                    break  # a buffered reply reaches the client only once it is closed
-        if task.outcome is not None or was_cancelled(task):
-            yield Frame(jsonrpc.result(waiting.id, self._outcome(task, session.version)), final=True)
-        elif request.headers is not None:
-            rest = replace(waiting, after=notices.last)
-            yield self._resumptions.frame(rest, self._resumptions.retry_ms(task.record.created_at))
+                if requests and call.request.seconds_left is not None:
+                    return  # a buffered reply reaches the client only once it is closed
+
+    def _followed(self, task_id: str, call: LegacyCall) -> AsyncGenerator[Task | None, None]:
+        seconds = self._seconds(call.request)
+        return follow(self._watcher, task_id, call.owner, seconds=seconds, gone=call.gone)
 
     def _seconds(self, request: Request) -> float | None:
         """A stdio client is one connection, which can be held for as long as the work takes."""
@@ -180,7 +198,7 @@ class LegacyTasks:
 
     def _outcome(self, task: Task, version: str) -> dict[str, Any]:
         task_id = task.record.task_id
-        if was_cancelled(task) or task.outcome is None:
+        if task.outcome is None or was_cancelled(task):
             raise RpcError(INTERNAL_ERROR, "Task was cancelled", data={"taskId": task_id})
         rendered = render(task.outcome, task.record.result_settings)
         if rendered.failure is not None:
@@ -189,6 +207,10 @@ class LegacyTasks:
         assert rendered.result is not None
         result = tool_result(rendered.result, version)
         return {**result, "_meta": {**result.get("_meta", {}), **related(task_id)}}
+
+
+def _is_over(task: Task) -> bool:
+    return task.outcome is not None or was_cancelled(task)
 
 
 def _notices(task: Task, waiting: Unfinished) -> Notices:

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 
-from adapter.errors import TaskNotFound
+from adapter.errors import StoreUnavailable, TaskNotFound
 from adapter.tasks.model import Task
 from adapter.tasks.service import TaskService
 from adapter.tools.tool import Tool
 
 from . import jsonrpc, sse
 from .access import accepts_events, accepts_json
+from .asking import Asking
 from .companions import Companions
-from .exchange import KEEP_ALIVE, Frame, Reply, Request
+from .exchange import Frame, Reply
 from .following import ClientGone
 from .inline import Inline, Run
 from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, invalid_params
 from .legacy_call import LegacyCall
 from .legacy_shapes import V_2025_11_25, LegacyShapes, listed_tool, tool_result
 from .listing import Listing
-from .meta import can_take
 from .notices import Notices
 from .offers import Offers
 from .results import error_result
-from .resumption import Resumptions, Unfinished
-from .rounds import Ask, Go, Said
-from .session import Session
+from .resumption import LONGEST_RETRY_MS, Resumptions, Unfinished
 from .starting import Exposed, NotStarted, Starter, Wishes, arguments_of, described
 
 LOG_LEVEL = "info"
 """What is sent of a workflow's log lines: a stateless server cannot remember `logging/setLevel`."""
-_REPLY_PAUSE = 0.25
 
 
 class LegacyTools:
@@ -48,6 +44,7 @@ class LegacyTools:
         service: TaskService,
         shapes: LegacyShapes,
         starter: Starter,
+        asking: Asking,
         inline: Inline,
         companions: Companions,
         listing: Listing,
@@ -60,6 +57,7 @@ class LegacyTools:
         self._service = service
         self._shapes = shapes
         self._starter = starter
+        self._asking = asking
         self._inline = inline
         self._companions = companions
         self._listing = listing
@@ -97,26 +95,13 @@ class LegacyTools:
         if tool.task_support == "forbidden":
             raise _no_task(tool.name)
         wishes = Wishes(wish.get("ttl"), call.progress_token)
-        if not tool.before_start:
-            return await self._created(tool, arguments, wishes, call)
-        return await self._shortest(self._asked_then_created(tool, arguments, wishes, call), call)
+        return await self._shortest(self._created(tool, arguments, wishes, call), call)
 
     async def _created(
         self, tool: Tool, arguments: dict[str, Any], wishes: Wishes, call: LegacyCall
-    ) -> dict[str, Any]:
-        try:
-            decision = self._starter.decide(self._said(tool, arguments, call))
-            assert isinstance(decision, Go)
-            task = await self._starter.create(tool, decision, call.owner, wishes)
-        except NotStarted as reason:
-            raise _not_started(reason) from None
-        return self._shapes.created(task)
-
-    async def _asked_then_created(
-        self, tool: Tool, arguments: dict[str, Any], wishes: Wishes, call: LegacyCall
     ) -> AsyncGenerator[Frame, None]:
         try:
-            async for step in self._asked(tool, arguments, call):
+            async for step in self._asking.steps(tool, arguments, call):
                 if isinstance(step, Frame):
                     yield step
                     continue
@@ -139,128 +124,64 @@ class LegacyTools:
         self, tool: Tool, arguments: dict[str, Any], call: LegacyCall
     ) -> AsyncGenerator[Frame, None]:
         try:
-            async for step in self._asked(tool, arguments, call):
+            async for step in self._asking.steps(tool, arguments, call):
                 if isinstance(step, Frame):
                     yield step
                     continue
                 wishes = Wishes(progress_token=call.progress_token)
                 task = await self._starter.create(tool, step, call.owner, wishes)
                 unfinished = Unfinished("call", call.id, task.record.task_id, call.owner)
-                run = self._run(tool, task, unfinished, call.session, call.request, call.cancelled)
-                async for frame in self._inline.frames(run):
+                async for frame in self._inline.frames(self._run(tool, task, unfinished, call)):
                     yield frame
         except NotStarted as reason:
             yield Frame(jsonrpc.result(call.id, error_result(str(reason))), final=True)
         except ClientGone:
             return
 
-    async def resume(self, unfinished: Unfinished, session: Session, request: Request) -> Reply | None:
-        """Go on with the reply to a plain call that was left off. None where its task is gone."""
+    async def resume(self, unfinished: Unfinished, call: LegacyCall) -> Reply:
+        """Go on with the reply to a plain call that was left off."""
+        return sse.stream(sse.guarded(self._resumed(unfinished, call), partial(jsonrpc.error, call.id)))
+
+    async def _resumed(self, unfinished: Unfinished, call: LegacyCall) -> AsyncGenerator[Frame, None]:
         try:
             task = await self._service.get(unfinished.task_id, unfinished.owner)
+        except StoreUnavailable:
+            yield self._resumptions.frame(unfinished, LONGEST_RETRY_MS)
+            return
         except TaskNotFound:
-            return None
+            raise RpcError(INTERNAL_ERROR, "The result of this call is no longer kept") from None
         tool = self._exposed.catalog.get(task.record.tool)
         if tool is None:
-            return None
-        run = self._run(tool, task, unfinished, session, request, request.disconnected)
-        run = replace(run, stops_when_gone=False)  # a disconnect is no cancellation here (L-19)
-        return sse.stream(sse.guarded(self._inline.frames(run), lambda p: jsonrpc.error(unfinished.id, p)))
+            raise RpcError(INTERNAL_ERROR, f"Tool {task.record.tool!r} is no longer served")
+        async for frame in self._inline.frames(self._run(tool, task, unfinished, call)):
+            yield frame
 
-    def _run(
-        self,
-        tool: Tool,
-        task: Task,
-        unfinished: Unfinished,
-        session: Session,
-        request: Request,
-        cancelled: Callable[[], Awaitable[None]],
-    ) -> Run:
-        resumable = session.version == V_2025_11_25 and request.headers is not None
+    def _run(self, tool: Tool, task: Task, unfinished: Unfinished, call: LegacyCall) -> Run:
+        session, headers = call.session, call.request.headers
+        streams = accepts_events(headers)
+        resumable = streams and headers is not None and session.version == V_2025_11_25
         token = task.record.progress_token
         return Run(
             tool=tool,
             task=task,
-            seconds_left=request.seconds_left,
-            gone=cancelled,
-            notices=Notices(None if token is None else orjson.loads(token), LOG_LEVEL, after=unfinished.after),
+            seconds_left=call.request.seconds_left,
+            gone=call.gone,
+            cancelled=call.cancelled,
+            notices=Notices(
+                None if token is None else orjson.loads(token), LOG_LEVEL, after=unfinished.after
+            ),
             respond=lambda result: jsonrpc.result(unfinished.id, tool_result(result, session.version)),
-            requests=lambda task: self._offers.of_task(task, session),
-            come_back=self._come_back(unfinished) if resumable else None,
+            requests=partial(self._offers.of_task, session=session, related_task=False) if streams else None,
+            come_back=self._come_back(task, unfinished) if resumable else None,
             hold=self._hold,
         )
 
-    def _come_back(self, unfinished: Unfinished) -> Callable[[Task, str | None], Frame]:
-        def frame(task: Task, after: str | None) -> Frame:
+    def _come_back(self, task: Task, unfinished: Unfinished) -> Callable[[str | None], Frame]:
+        def frame(after: str | None) -> Frame:
             retry_ms = self._resumptions.retry_ms(task.record.created_at)
             return self._resumptions.frame(replace(unfinished, after=after), retry_ms)
 
         return frame
-
-    async def _asked(
-        self, tool: Tool, arguments: dict[str, Any], call: LegacyCall
-    ) -> AsyncGenerator[Frame | Go, None]:
-        """Requests on this stream until all is answered, then what to start. Raises NotStarted, ClientGone.
-
-        The answers arrive as messages of their own, perhaps at another process: they are read from the store.
-        """
-        self._check_can_ask(tool, call)
-        said = self._said(tool, arguments, call)
-        decision = self._starter.decide(said)
-        while isinstance(decision, Ask):
-            ask = secrets.token_urlsafe(12)
-            requests = decision.result["inputRequests"]
-            for message in self._offers.before_start(ask, requests, call.session):
-                yield Frame(message)
-            async for _ in self._until_answered(ask, len(requests), call):
-                yield KEEP_ALIVE
-            replies = await self._service.replies(ask)
-            responses = {key: orjson.loads(reply) for key, reply in replies.items()}
-            state = decision.result["requestState"]
-            try:
-                said = Said(tool, arguments, call.owner, call.session.capabilities, responses, state)
-                decision = self._starter.decide(said)
-            except RpcError as problem:
-                raise NotStarted(f"Nothing was started: {problem.message}") from None
-        yield decision
-
-    async def _until_answered(self, ask: str, count: int, call: LegacyCall) -> AsyncGenerator[None, None]:
-        """Ends when there are `count` replies; yields now and then. Raises NotStarted, ClientGone."""
-        loop = asyncio.get_running_loop()
-        left = call.request.seconds_left
-        over = loop.time() + (600.0 if left is None else max(left - 1.0, 0.0))
-        quiet = loop.time()
-        gone: asyncio.Future[None] = asyncio.ensure_future(call.cancelled())
-        try:
-            while len(await self._service.replies(ask)) < count:
-                if loop.time() > over:
-                    raise NotStarted("Nothing was started: no answer came in time")
-                await asyncio.wait({gone}, timeout=_REPLY_PAUSE)
-                if gone.done():
-                    raise ClientGone
-                if loop.time() - quiet > sse.KEEP_ALIVE_SECONDS:
-                    quiet = loop.time()
-                    yield
-        finally:
-            gone.cancel()
-
-    def _said(self, tool: Tool, arguments: dict[str, Any], call: LegacyCall) -> Said:
-        return Said(tool, arguments, call.owner, call.session.capabilities)
-
-    def _check_can_ask(self, tool: Tool, call: LegacyCall) -> None:
-        """What has to be asked first needs a client that declared it, and a stream (L-16)."""
-        for round_ in tool.before_start:
-            for key, request in round_.requests.items():
-                takes = can_take(call.session.capabilities, request.method, request.params)
-                if not takes and not request.when_supported:
-                    raise NotStarted(
-                        f"Nothing was started: tool {tool.name!r} asks {key!r} first ({request.method}), and this "
-                        "client has not said that it can take such a request"
-                    )
-        if tool.before_start and not accepts_events(call.request.headers):
-            raise NotStarted(
-                "Nothing was started: this tool asks first, and the client accepts no event stream"
-            )
 
     async def _shortest(self, frames: AsyncGenerator[Frame, None], call: LegacyCall) -> Reply:
         headers = call.request.headers
@@ -268,7 +189,7 @@ class LegacyTools:
             frames,
             events=accepts_events(headers),
             plain=accepts_json(headers),
-            told=lambda problem: jsonrpc.error(call.id, problem),
+            told=partial(jsonrpc.error, call.id),
         )
 
 

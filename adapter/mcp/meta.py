@@ -92,6 +92,14 @@ def required_capability(method: str, params: JsonObject) -> dict[str, Any]:
     return {"elicitation": {"url": {}} if params.get("mode") == "url" else {"form": {}}}
 
 
+def cannot_be_asked(method: str, params: JsonObject, reason: str) -> RpcError:
+    """The error for a client that did not declare what this input request needs."""
+    needed = required_capability(method, params)
+    return missing_capability(
+        {"elicitation": {}} if needed == {"elicitation": {"form": {}}} else needed, reason
+    )
+
+
 def missing_capability(required: JsonObject, reason: str) -> RpcError:
     data = {"requiredCapabilities": dict(required)}
     return RpcError(MISSING_CLIENT_CAPABILITY, reason, data=data, status=400)

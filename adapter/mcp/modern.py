@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from adapter.errors import StoreUnavailable, TaskNotFound
-
 from . import headers, jsonrpc, sse
 from .call import Call
 from .exchange import Reply, Request
-from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
+from .jsonrpc import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
 from .listen import Listen
 from .meta import TASKS_EXTENSION, VERSION_KEY, complete, read_meta, required_meta
 from .task_methods import TaskMethods
@@ -55,15 +53,10 @@ class Modern:
         }
 
     async def handle(self, request: Request, message: Message) -> Reply:
-        """Raises RpcError."""
+        """Raises RpcError, TaskNotFound, StoreUnavailable."""
         assert message.id is not None
         handler, call = self._checked(request, message)
-        try:
-            result = await handler(call)
-        except TaskNotFound as problem:
-            raise jsonrpc.invalid_params(str(problem)) from None
-        except StoreUnavailable:
-            raise RpcError(INTERNAL_ERROR, "The server is busy; try again") from None
+        result = await handler(call)
         if isinstance(result, Reply):
             return result
         return sse.json(jsonrpc.result(message.id, complete(result)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -34,6 +35,8 @@ class Notices:
         self._progress: float | None = None
 
     def new(self, task: Task) -> list[bytes]:
+        if self._progress is None and self._after is not None:
+            self._progress = _furthest(task.events, self._after)
         fresh = [event for event in task.events if self._is_new(event.key)]
         if fresh:
             self._seen.update(event.key for event in fresh)
@@ -69,6 +72,12 @@ class Notices:
 
     def _notification(self, method: str, params: dict[str, Any]) -> bytes:
         return jsonrpc.notification(method, params if self._meta is None else {**params, "_meta": self._meta})
+
+
+def _furthest(events: Sequence[Event], last: str) -> float | None:
+    """The progress that was told up to an event: what is told from then on has to be more."""
+    told = [e.progress for e in events if e.kind == "progress" and e.progress is not None and e.key <= last]
+    return max(told, default=None)
 
 
 def _json_or_text(text: str) -> Any:

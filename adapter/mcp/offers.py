@@ -5,23 +5,25 @@ A request's id says, signed, what it asks: the answer carries nothing else, and 
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
-from adapter.errors import InvalidAnswer, TaskNotFound
+from adapter.errors import InvalidAnswer, StoreUnavailable, TaskNotFound
 from adapter.tasks.clock import Clock
 from adapter.tasks.model import Task
-from adapter.tasks.service import TaskService
+from adapter.tasks.service import MAX_ANSWER_BYTES, TaskService
 
 from .jsonrpc import JsonObject
 from .legacy_shapes import V_2025_06_18, related
-from .meta import can_take
 from .session import Session
 from .signing import BadSignature, Signer
 from .task_shapes import input_request
+
+logger = logging.getLogger(__name__)
 
 ASK_SECONDS = 3600
 _TASK = "task-question"
@@ -36,21 +38,32 @@ class Offers:
         self._signer = signer
         self._clock = clock
 
-    async def of_task(self, task: Task, session: Session) -> list[bytes]:
+    async def of_task(self, task: Task, session: Session, *, related_task: bool = True) -> list[bytes]:
         """The open questions that this session has not been sent, as requests. Without a session: none, since
-        nobody knows what its client can take."""
+        nobody knows what its client can take.
+
+        `related_task`: whether they name the task. A client that made a plain call knows of none (L-44).
+        """
         if session.nonce is None:
             return []
         requests = {q.key: input_request(q) for q in task.open_questions(self._clock())}
-        takes = {k for k, r in requests.items() if can_take(session.capabilities, r["method"], r["params"])}
+        takes = {key for key, r in requests.items() if session.takes(r["method"], r["params"])}
         offered = await self._service.offer(task, takes, session.nonce) if takes else []
         task_id = task.record.task_id
-        return [self._of_task(task_id, q.key, requests[q.key], session) for q in offered]
-
-    def before_start(self, ask: str, requests: Mapping[str, JsonObject], session: Session) -> list[bytes]:
-        """The requests of a round that is asked before a task exists; their answers go to `ask`."""
+        meta = related(task_id) if related_task else {}
+        about = {"task": task_id, "session": session.nonce}
         return [
-            _request(self._identifier(_BEFORE, {"ask": ask, "key": key}), request, session, None)
+            _request(self._identifier(_TASK, {**about, "key": q.key}), requests[q.key], session, meta)
+            for q in offered
+        ]
+
+    def before_start(
+        self, ask: str, requests: Mapping[str, JsonObject], session: Session, owner: str
+    ) -> list[bytes]:
+        """The requests of a round that is asked before a task exists; their answers go to `ask`."""
+        about = {"ask": ask, "owner": self._signer.mark("owner", owner)}
+        return [
+            _request(self._identifier(_BEFORE, {**about, "key": key}), request, session, {})
             for key, request in requests.items()
         ]
 
@@ -65,50 +78,65 @@ class Offers:
         except BadSignature:
             return
         answer = message.get("result") if isinstance(message.get("result"), dict) else None
-        if purpose == _BEFORE:
-            await self._keep(about, answer)
-        elif purpose == _TASK:
-            await self._give(about, answer, owner)
+        try:
+            if purpose == _BEFORE:
+                await self._keep(about, answer, owner)
+            elif purpose == _TASK:
+                await self._give(about, answer, owner)
+        except TaskNotFound:
+            return
+        except StoreUnavailable:
+            logger.warning("an answer is lost, as it could not be written; its question is asked again later")
 
-    async def _keep(self, about: JsonObject, answer: JsonObject | None) -> None:
-        text = orjson.dumps({"action": "decline"} if answer is None else answer).decode()
+    async def _keep(self, about: JsonObject, answer: JsonObject | None, owner: str) -> None:
+        if not self._signer.is_mark("owner", owner, about["owner"]):
+            return
+        text = orjson.dumps(answer)  # null for an error: the client cannot, or will not
+        if len(text) > MAX_ANSWER_BYTES:
+            logger.warning("an answer is longer than %d bytes and counts as refused", MAX_ANSWER_BYTES)
+            text = orjson.dumps(None)
         expires_at = self._clock() + ASK_SECONDS * 1000
-        await self._service.write_reply(about["ask"], about["key"], text, expires_at=expires_at)
+        await self._service.write_reply(about["ask"], about["key"], text.decode(), expires_at=expires_at)
 
     async def _give(self, about: JsonObject, answer: JsonObject | None, owner: str) -> None:
         task_id, key = about["task"], about["key"]
         try:
-            if answer is None:  # an error: the client cannot, or will not
+            if answer is None:
                 await self._service.decline(task_id, owner, key)
             else:
                 await self._service.answer(task_id, owner, {key: answer})
         except InvalidAnswer:
             await self._service.withdraw_offer(task_id, owner, key, about["session"])
-        except TaskNotFound:
-            return
-
-    def _of_task(self, task_id: str, key: str, request: JsonObject, session: Session) -> bytes:
-        about = {"task": task_id, "key": key, "session": session.nonce}
-        return _request(self._identifier(_TASK, about), request, session, task_id)
 
     def _identifier(self, purpose: str, about: dict[str, Any]) -> str:
         """New for each delivery: ids must not repeat within a session (L-49)."""
         return f"{purpose}:{self._signer.sign(purpose, {**about, 'n': secrets.token_urlsafe(6)})}"
 
 
-def _request(identifier: str, request: JsonObject, session: Session, task_id: str | None) -> bytes:
+def _request(identifier: str, request: JsonObject, session: Session, meta: JsonObject) -> bytes:
     params = dict(request.get("params", {}))
     if request["method"] == "elicitation/create":
         _adapt_elicitation(params, session.version, identifier)
-    if task_id is not None:
-        params["_meta"] = {**params.get("_meta", {}), **related(task_id)}
+    if meta:
+        params["_meta"] = {**params.get("_meta", {}), **meta}
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": identifier, "method": request["method"]}
     return orjson.dumps({**message, "params": params} if params else message)
 
 
 def _adapt_elicitation(params: dict[str, Any], version: str, identifier: str) -> None:
-    """URL mode needs an id of its own in 2025-11-25; 2025-06-18 knows no modes (L-52)."""
+    """URL mode needs an id of its own in 2025-11-25; 2025-06-18 knows no modes and no titled choices (L-52)."""
     if params.get("mode") == "url":
         params["elicitationId"] = identifier
     elif version == V_2025_06_18:
         params.pop("mode", None)
+        schema = params["requestedSchema"]
+        fields = {name: _early_field(field) for name, field in schema["properties"].items()}
+        params["requestedSchema"] = {**schema, "properties": fields}
+
+
+def _early_field(field: JsonObject) -> JsonObject:
+    choices = field.get("oneOf")
+    if choices is None:
+        return field
+    names = {"enum": [c["const"] for c in choices], "enumNames": [c["title"] for c in choices]}
+    return {**{key: value for key, value in field.items() if key != "oneOf"}, **names}

@@ -84,18 +84,22 @@ def cut(result: dict[str, Any], task_id: str, limit: int, *, more: bool, start: 
 
     `start`: how many characters have been shown before. `more`: there is a companion tool that shows the rest.
     """
-    content, left = [], limit
+    if sum(len(block["text"]) for block in result["content"] if block.get("type") == "text") <= limit:
+        return result
+    content: list[JsonObject] = []
+    left: int | None = limit
     for block in result["content"]:
         if block.get("type") != "text":
             content.append(block)
+        elif left is None:
             continue
-        text = block["text"]
-        if len(text) > left:
-            content.append({**block, "text": text[:left] + _cut_note(task_id, start + limit, more)})
-            return {**result, "content": content}
-        left -= len(text)
-        content.append(block)
-    return result
+        elif len(block["text"]) <= left:
+            content.append(block)
+            left -= len(block["text"])
+        else:
+            content.append({**block, "text": block["text"][:left] + _cut_note(task_id, start + limit, more)})
+            left = None
+    return {**result, "content": content}
 
 
 def _cut_note(task_id: str, shown: int, more: bool) -> str:

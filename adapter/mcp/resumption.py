@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,7 +44,7 @@ class Resumptions:
             "task": unfinished.task_id,
             "owner": self._signer.mark("owner", unfinished.owner),
             "after": unfinished.after,
-            "at": self._clock(),
+            "n": secrets.token_urlsafe(6),  # ids must not repeat within a session
         }
         return Frame(event_id=self._signer.sign(_PURPOSE, state), retry_ms=retry_ms)
 
@@ -53,7 +54,7 @@ class Resumptions:
             state = self._signer.verify(_PURPOSE, event_id)
         except BadSignature:
             return None
-        if state["owner"] != self._signer.mark("owner", owner):
+        if not self._signer.is_mark("owner", owner, state["owner"]):
             return None
         return Unfinished(state["kind"], state["id"], state["task"], owner, state["after"])
 

@@ -7,20 +7,20 @@ questions and arguments. Its nonce becomes the task's, so that a confirmation us
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
+from adapter.errors import InvalidAnswer
 from adapter.tasks.clock import Clock
 from adapter.tools.before_start import InputRequestConfig, Round
 from adapter.tools.tool import Tool
 
 from .inputs import answer_problem
 from .jsonrpc import JsonObject, RpcError, invalid_params
-from .meta import can_take, missing_capability, required_capability
 from .signing import BadSignature, Signer
 
 STATE_SECONDS = 3600
@@ -50,15 +50,29 @@ class Go:
     nonce: str | None
 
 
+class CannotAsk(Exception):
+    """Something has to be asked first that this client did not declare it can take."""
+
+    def __init__(self, tool: Tool, key: str, request: InputRequestConfig) -> None:
+        super().__init__(f"Tool {tool.name!r} asks for {key!r} first: {request.method}")
+        self.method = request.method
+        self.params = request.params
+
+
+Takes = Callable[[str, JsonObject], bool]
+"""Whether a client can be sent a request of this method with these params."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A call as far as rounds care: what was said in it, and who can be asked what."""
+    """A call as far as rounds care: what was said in it, and what its client can be asked."""
 
     tool: Tool
     arguments: JsonObject
     owner: str
-    capabilities: JsonObject
+    takes: Takes
     responses: Mapping[str, Any] = field(default_factory=dict)
+    """By the key of a request; None where the client answered with an error."""
     state: object = None
     """The echoed requestState, unchecked."""
 
@@ -77,12 +91,12 @@ class Rounds:
         self._clock = clock
 
     def decide(self, said: Said) -> Ask | Declined | Go:
-        """Raises RpcError: -32021 for a capability that is needed, -32602 for a bad state or answer."""
-        tool, arguments, capabilities = said.tool, said.arguments, said.capabilities
-        _check_capabilities(tool, arguments, capabilities)
+        """Raises CannotAsk, InvalidAnswer, and RpcError -32602 for a bad state."""
+        tool, arguments = said.tool, said.arguments
+        _check_takes(said)
         progress = self._restore(said)
         for round_ in tool.before_start:
-            asked = dict(_applicable(round_, arguments, capabilities))
+            asked = dict(_applicable(round_, said))
             refusal = _take_answers(asked, said.responses, progress.answers)
             if refusal is not None:
                 return Declined(refusal)
@@ -140,26 +154,19 @@ def _digest(said: Said) -> str:
     return sha256(bound).hexdigest()
 
 
-def _applicable(
-    round_: Round, arguments: JsonObject, capabilities: JsonObject
-) -> Iterator[tuple[str, InputRequestConfig]]:
+def _applicable(round_: Round, said: Said) -> Iterator[tuple[str, InputRequestConfig]]:
     for key, request in round_.requests.items():
-        if request.answered_by(arguments):
+        if request.answered_by(said.arguments):
             continue
-        if not request.when_supported or can_take(capabilities, request.method, request.params):
+        if not request.when_supported or said.takes(request.method, request.params):
             yield key, request
 
 
-def _check_capabilities(tool: Tool, arguments: JsonObject, capabilities: JsonObject) -> None:
-    for round_ in tool.before_start:
-        for key, request in _applicable(round_, arguments, capabilities):
-            if not can_take(capabilities, request.method, request.params):
-                needed = required_capability(request.method, request.params)
-                if needed == {"elicitation": {"form": {}}}:
-                    needed = {"elicitation": {}}
-                raise missing_capability(
-                    needed, f"Tool {tool.name!r} asks for {key!r} first: {request.method}"
-                )
+def _check_takes(said: Said) -> None:
+    for round_ in said.tool.before_start:
+        for key, request in _applicable(round_, said):
+            if not said.takes(request.method, request.params):
+                raise CannotAsk(said.tool, key, request)
 
 
 def _take_answers(
@@ -169,13 +176,18 @@ def _take_answers(
     for key, request in asked.items():
         if key in answers or key not in responses:
             continue
-        problem = answer_problem(request.method, request.params, responses[key])
+        answer = responses[key]
+        if answer is None:
+            if request.method != "elicitation/create":
+                return f"{key!r} was refused by the client"
+            answer = {"action": "decline"}
+        problem = answer_problem(request.method, request.params, answer)
         if problem is not None:
-            raise invalid_params(f"params.inputResponses[{key!r}]: {problem}")
-        refusal = _refusal(key, request, responses[key])
+            raise InvalidAnswer(key, problem)
+        refusal = _refusal(key, request, answer)
         if refusal is not None:
             return refusal
-        answers[key] = responses[key]
+        answers[key] = answer
     return None
 
 

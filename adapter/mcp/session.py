@@ -7,18 +7,27 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from adapter.tasks.clock import Clock
 
 from .jsonrpc import JsonObject
+from .legacy_shapes import V_2025_03_26, V_2025_06_18, V_2025_11_25
+from .meta import can_take
 from .signing import BadSignature, Signer
 
 PREFIX = "mwa1."
 """Marks our ids; one without it, such as a platform adds, counts as none."""
 _PURPOSE = "session"
 _CACHED = 4096
+_KNOWN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    V_2025_11_25: {"elicitation": ("form", "url"), "sampling": ("tools",), "roots": ()},
+    V_2025_06_18: {"elicitation": ("form",), "sampling": (), "roots": ()},
+    V_2025_03_26: {"sampling": (), "roots": ()},
+}
+"""What each version knows of the capabilities that input requests need."""
 
 
 class UnknownSession(Exception):
@@ -34,6 +43,12 @@ class Session:
     nonce: str | None = None
     """Names the session; None without one."""
 
+    def takes(self, method: str, params: JsonObject) -> bool:
+        """Whether this client can be sent such a request (L-06, L-52)."""
+        if self.version != V_2025_11_25 and _asks_for_several(params):
+            return False
+        return can_take(self.capabilities, method, params)
+
 
 class Sessions:
     """Makes and reads session ids, valid for `seconds`."""
@@ -47,7 +62,7 @@ class Sessions:
     def issue(self, version: str, capabilities: JsonObject, owner: str) -> str:
         payload = {
             "version": version,
-            "capabilities": _kept(capabilities),
+            "capabilities": _kept(version, capabilities),
             "owner": self._signer.mark("owner", owner),
             "nonce": secrets.token_urlsafe(9),
             "expires": self._clock() // 1000 + int(self._seconds),
@@ -68,7 +83,7 @@ class Sessions:
             payload = self._signer.verify(_PURPOSE, identifier.removeprefix(PREFIX))
         except BadSignature:
             raise UnknownSession from None
-        if payload["owner"] != self._signer.mark("owner", owner):
+        if not self._signer.is_mark("owner", owner, payload["owner"]):
             raise UnknownSession
         session = Session(payload["version"], payload["capabilities"], payload["nonce"])
         self._read[identifier, owner] = session, payload["expires"]
@@ -77,13 +92,20 @@ class Sessions:
         return session, payload["expires"]
 
 
-def _kept(capabilities: JsonObject) -> dict[str, Any]:
+def _kept(version: str, capabilities: JsonObject) -> dict[str, Any]:
     """Only what decides about input requests, so that the id stays short."""
     kept: dict[str, Any] = {}
-    for name in ("elicitation", "sampling", "roots"):
+    for name, members in _KNOWN[version].items():
         declared = capabilities.get(name)
         if isinstance(declared, dict):
-            kept[name] = {
-                need: {} for need in ("form", "url", "tools") if isinstance(declared.get(need), dict)
-            }
+            kept[name] = {member: {} for member in members if isinstance(declared.get(member), dict)}
+            if name == "elicitation" and not kept[name] and "url" in declared:
+                del kept[name]  # an empty declaration would mean forms, and this client takes none
     return kept
+
+
+def _asks_for_several(params: JsonObject) -> bool:
+    """A form with a choice of several values, which versions before 2025-11-25 do not know."""
+    schema = params.get("requestedSchema")
+    fields = schema.get("properties", {}).values() if isinstance(schema, Mapping) else ()
+    return any(isinstance(field, Mapping) and field.get("type") == "array" for field in fields)

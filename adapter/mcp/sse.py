@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 
 from .exchange import Frame, Reply
-from .jsonrpc import RpcError
+from .jsonrpc import RpcError, told_as
 
 KEEP_ALIVE_SECONDS = 15.0
 
@@ -54,7 +54,9 @@ async def shortest(
             return json(frame.message)
         if events:
             return stream(_resumed(frame, guarded(frames, told)))
-    return Reply(499, {}, b"")  # the client has left; nobody reads this
+    return Reply(
+        202, {}, b""
+    )  # the client has left, or has cancelled: then anything but success would be an error
 
 
 async def _resumed(first: Frame, rest: AsyncGenerator[Frame, None]) -> AsyncGenerator[Frame, None]:
@@ -69,11 +71,11 @@ async def _resumed(first: Frame, rest: AsyncGenerator[Frame, None]) -> AsyncGene
 async def guarded(
     frames: AsyncGenerator[Frame, None], told: Callable[[RpcError], bytes]
 ) -> AsyncGenerator[Frame, None]:
-    """The frames; an error among them is told as the last one."""
+    """The frames; an error among them is told as the last one: a stream that just ends leaves clients waiting."""
     try:
         async for frame in frames:
             yield frame
-    except RpcError as problem:
-        yield Frame(told(problem), final=True)
+    except Exception as problem:  # noqa: BLE001 - `told_as` logs what should not have happened
+        yield Frame(told(told_as(problem)), final=True)
     finally:
         await frames.aclose()

@@ -60,7 +60,7 @@ class Starter:
         self._rounds = rounds
 
     def decide(self, said: Said) -> Ask | Go:
-        """Raises NotStarted, and RpcError for what cannot be asked or was answered wrongly."""
+        """Raises NotStarted, and what Rounds.decide raises."""
         tool = said.tool
         problem = tool.violation(said.arguments, before_answers=True)
         if problem is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from adapter.errors import InvalidAnswer
 from adapter.tools.tool import Tool
 
 from . import jsonrpc, sse
@@ -13,12 +15,13 @@ from .companions import Companions
 from .exchange import Reply
 from .headers import check_parameters
 from .inline import Inline, Run
+from .inputs import invalid_response
 from .jsonrpc import invalid_params, shown
 from .listing import Listing
-from .meta import TASKS_REQUIRED, complete, missing_capability
+from .meta import TASKS_REQUIRED, can_take, cannot_be_asked, complete, missing_capability
 from .notices import Notices
 from .results import error_result
-from .rounds import Ask, Said
+from .rounds import Ask, CannotAsk, Said
 from .starting import Exposed, NotStarted, Starter, Wishes, arguments_of, described
 from .task_shapes import TaskShapes
 
@@ -70,6 +73,10 @@ class ToolMethods:
             return await self._run(tool, arguments, call)
         except NotStarted as reason:
             return error_result(str(reason))
+        except InvalidAnswer as problem:
+            raise invalid_response(problem) from None
+        except CannotAsk as problem:
+            raise cannot_be_asked(problem.method, problem.params, str(problem)) from None
 
     async def _run(self, tool: Tool, arguments: dict[str, Any], call: Call) -> dict[str, Any] | Reply:
         decision = self._starter.decide(_said(tool, arguments, call))
@@ -104,8 +111,9 @@ class ToolMethods:
 
 def _said(tool: Tool, arguments: dict[str, Any], call: Call) -> Said:
     """What is answered before a start means something only to a tool that asks."""
+    takes = partial(can_take, call.meta.capabilities)
     if not tool.before_start:
-        return Said(tool, arguments, call.owner, call.meta.capabilities)
+        return Said(tool, arguments, call.owner, takes)
     responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
     state = call.params.get("requestState")
-    return Said(tool, arguments, call.owner, call.meta.capabilities, responses, state)
+    return Said(tool, arguments, call.owner, takes, responses, state)

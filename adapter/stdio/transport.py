@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import orjson
 
 from adapter.mcp.endpoint import Endpoint
 from adapter.mcp.exchange import ANONYMOUS, Reply, Request
+from adapter.mcp.following import first_of
 from adapter.mcp.jsonrpc import RequestId, request_id
 from adapter.mcp.legacy import SESSION_HEADER
 
@@ -22,6 +24,7 @@ WriteLine = Callable[[bytes], Awaitable[None]]
 """Writes a message and its end of line."""
 
 _Id = tuple[type, RequestId]
+_LAST_SECONDS = 5.0
 
 
 class StdioTransport:
@@ -32,24 +35,29 @@ class StdioTransport:
         self._read_line = read_line
         self._write = write
         self._session: str | None = None
+        self._ended = asyncio.Event()
         self._cancelled: dict[_Id, asyncio.Event] = {}
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Serve until the input ends; what is being answered then is given up, as when a client disconnects."""
+        """Serve until the input ends; whatever still waits then is given up, as when a client disconnects."""
         while line := await self._read_line():
             if line.strip():
                 self._take(line)
-        for event in self._cancelled.values():
-            event.set()
+        self._ended.set()
         if self._running:
-            await asyncio.wait(self._running, timeout=5.0)
+            await asyncio.wait(self._running, timeout=_LAST_SECONDS)
 
     def _take(self, line: bytes) -> None:
         value = _parsed(line)
         if value.get("method") == "notifications/cancelled" and "id" not in value:
             self._cancel(value)
-        task = asyncio.create_task(self._answer(line, value))
+        identifier = request_id(value) if "method" in value else None
+        key = None if identifier is None else (type(identifier), identifier)
+        cancelled = asyncio.Event()
+        if key is not None:
+            self._cancelled[key] = cancelled
+        task = asyncio.create_task(self._answer(line, key, cancelled))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -57,25 +65,18 @@ class StdioTransport:
         """Unknown ids are ignored: the request may have been answered meanwhile (R-142)."""
         params = value.get("params")
         identifier = params.get("requestId") if isinstance(params, dict) else None
-        if isinstance(identifier, (str, int)) and (event := self._cancelled.get((type(identifier), identifier))):
+        if isinstance(identifier, (str, int)) and (
+            event := self._cancelled.get((type(identifier), identifier))
+        ):
             event.set()
 
-    async def _answer(self, line: bytes, value: dict[str, Any]) -> None:
-        identifier = request_id(value) if "method" in value else None
-        key = None if identifier is None else (type(identifier), identifier)
-        cancelled = asyncio.Event()
-        if key is not None:
-            self._cancelled[key] = cancelled
-
-        async def until_cancelled() -> None:
-            await cancelled.wait()
-
+    async def _answer(self, line: bytes, key: _Id | None, cancelled: asyncio.Event) -> None:
         request = Request(
             method="POST",
             headers=None,
             body=line,
             caller=ANONYMOUS,
-            disconnected=until_cancelled,
+            disconnected=partial(first_of, cancelled.wait, self._ended.wait),
             connection=self._session,
         )
         try:

@@ -171,15 +171,8 @@ class DynamoTaskStore:
         await self._put(_items.key(_items.ASK_PREFIX + ask, key) | item)
 
     async def replies(self, ask: str) -> dict[str, str]:
-        reply = await _reached(
-            self._client.query(
-                TableName=self._table,
-                KeyConditionExpression="pk = :pk",
-                ExpressionAttributeValues={":pk": string(_items.ASK_PREFIX + ask)},
-                ConsistentRead=True,
-            )
-        )
-        return {item["sk"]["S"]: item["reply"]["S"] for item in reply["Items"]}
+        found = await self._found("pk = :pk", {":pk": string(_items.ASK_PREFIX + ask)})
+        return {item["sk"]["S"]: item["reply"]["S"] for item in found}
 
     async def close_question(self, task_id: str, question: Question) -> None:
         """Without an adoption there is no expiry for a tombstone to have, so the item is removed."""
@@ -193,10 +186,15 @@ class DynamoTaskStore:
 
     async def _partition(self, task_id: str) -> list[Item]:
         """The record and what stands beside it, in the order of their sort keys, without long output."""
+        values = {":pk": string(task_id), ":result": string(_items.RESULT)}
+        return await self._found("pk = :pk AND sk < :result", values)
+
+    async def _found(self, condition: str, values: Values) -> list[Item]:
+        """All items that meet a key condition, strongly consistent."""
         query: QueryInputTypeDef = {
             "TableName": self._table,
-            "KeyConditionExpression": "pk = :pk AND sk < :result",
-            "ExpressionAttributeValues": {":pk": string(task_id), ":result": string(_items.RESULT)},
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
             "ConsistentRead": True,
         }
         page = await _reached(self._client.query(**query))
