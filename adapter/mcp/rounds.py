@@ -65,8 +65,7 @@ class Rounds:
         self._clock = clock
 
     def decide(self, tool: Tool, arguments: JsonObject, call: Call) -> Ask | Declined | Go:
-        """Raises RpcError: -32021 for a capability that is needed, -32602 for a bad state or answer."""
-        _check_capabilities(tool, arguments, call.meta.capabilities)
+        """Raises RpcError -32602 for a bad state or answer. `check_can_ask` comes first."""
         responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
         progress = self._restore(tool, arguments, call)
         for round_ in tool.before_start:
@@ -136,7 +135,8 @@ def _applicable(
             yield key, request
 
 
-def _check_capabilities(tool: Tool, arguments: JsonObject, capabilities: JsonObject) -> None:
+def check_can_ask(tool: Tool, arguments: JsonObject, capabilities: JsonObject) -> None:
+    """Raises RpcError -32021 where the client did not declare what a question of the tool needs (R-82)."""
     for round_ in tool.before_start:
         for key, request in _applicable(round_, arguments, capabilities):
             if not can_take(capabilities, request.method, request.params):

@@ -20,7 +20,7 @@ from .inline import Inline
 from .jsonrpc import INTERNAL_ERROR, JsonObject, RpcError, invalid_params, shown
 from .meta import TASKS_REQUIRED, missing_capability
 from .results import error_result
-from .rounds import Ask, Declined, Go, Rounds
+from .rounds import Ask, Declined, Go, Rounds, check_can_ask
 from .signing import BadSignature, Signer
 from .task_shapes import TaskShapes
 
@@ -96,6 +96,7 @@ class ToolMethods:
             raise invalid_params(f"Unknown tool: {shown(name)}")
         if tool.task_support == "required" and not call.meta.takes_tasks:
             raise missing_capability(TASKS_REQUIRED, f"Tool {name!r} runs as a task only")
+        check_can_ask(tool, arguments, call.meta.capabilities)
         if call.request.headers is not None and tool.header_parameters:
             check_parameters(call.request.headers, tool.header_parameters, arguments)
         return await self._run(tool, arguments, call)

@@ -216,6 +216,8 @@ class TaskService:
                     task = await self._refreshed(task)
             except StoreUnavailable:
                 logger.warning("task %s: shown as last known, nothing can be written", task.record.task_id)
+        if task.outcome is not None:
+            return replace(task, poll_ms=task.record.poll_ms)
         return replace(task, poll_ms=self._poll_ms(task.record, self._pause_ms(task)))
 
     def _poll_ms(self, record: TaskRecord, pause_ms: int) -> int:
@@ -331,9 +333,7 @@ class TaskService:
         for question in questions:
             problem = self._policy.request_problem(question.method, question.params)
             if problem is not None:
-                logger.warning(
-                    "task %s: question %s refused: %s", task.record.task_id, question.key, problem
-                )
+                logger.warning("task %s: question %s refused: %s", task.record.task_id, question.key, problem)
                 refused.add(question.key)
                 await self._deliver(task, question, Refusal(INVALID_REQUEST, problem))
         return refused

@@ -34,7 +34,10 @@ class TaskStore(Protocol):
         ...
 
     async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
-        """Record the first terminal state of a task that expires then. Returns the one that stands, which may be an earlier one (D4)."""
+        """Record the first terminal state of a task that expires then.
+
+        Returns the one that stands, which may be an earlier one (D4).
+        """
         ...
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:
