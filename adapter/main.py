@@ -128,13 +128,15 @@ def _endpoint(
 
 
 @asynccontextmanager
-async def open_adapter(settings: Settings, catalog: Catalog) -> AsyncIterator[Parts]:
+async def open_adapter(
+    settings: Settings, catalog: Catalog, *, clock: Clock = system_clock
+) -> AsyncIterator[Parts]:
     """The adapter over Step Functions and DynamoDB, with AWS clients that live as long as the context."""
     async with open_aws() as aws:
         targets = {tool.name: await aws.resolve_target(tool.state_machine) for tool in catalog}
         store = DynamoTaskStore(aws.dynamodb, settings.table)
         engine = StepFunctions(aws.stepfunctions)
-        parts = assemble(settings, catalog, targets, store, engine)
+        parts = assemble(settings, catalog, targets, store, engine, clock=clock)
         try:
             yield parts
         finally:

@@ -12,7 +12,7 @@ from bench import exchanges, load
 from bench.processes import LOAD_CORE, Child, pinned, server
 from bench.registry import Figure, measure, of_rounds, ratio_of_rounds
 
-ROUNDS = 30
+ROUNDS = 24
 REQUESTS = 400
 OF_CONSTANT = 1.8
 OF_SDK = 0.25
@@ -62,12 +62,17 @@ def _measured(request: Request) -> dict[str, _Rounds]:
     with ExitStack() as stack:
         worker = stack.enter_context(pinned(LOAD_CORE))
 
-        def started(kind: str, argument: object) -> _Rounds:
-            return _Rounds(stack.enter_context(server("bench.servers", kind, str(argument))), worker)
+        def started(kind: str, argument: str) -> _Rounds:
+            return _Rounds(stack.enter_context(server("bench.servers", kind, argument)), worker)
 
-        adapter = started("adapter", 0)
-        constant = started("constant", len(adapter.warm_up(sent)))
-        by_server = {"adapter": adapter, "constant": constant, "sdk": started("sdk", 0)}
+        adapter = started("adapter", "0")
+        reply = adapter.warm_up(sent).decode()
+        by_server = {
+            "adapter": adapter,
+            "constant JSON": started("json", reply),
+            "constant bytes": started("bytes", reply),
+            "official SDK": started("sdk", "0"),
+        }
         for rounds in by_server.values():
             rounds.warm_up(sent)
         for _ in range(ROUNDS):
@@ -77,9 +82,10 @@ def _measured(request: Request) -> dict[str, _Rounds]:
 
 
 def _figures(job: str, by_server: dict[str, _Rounds]) -> Iterator[Figure]:
-    ours = by_server["adapter"]
-    yield ratio_of_rounds(f"{job}: CPU / constant reply", ours.cpu, by_server["constant"].cpu, OF_CONSTANT)
-    yield ratio_of_rounds(f"{job}: CPU / official SDK", ours.cpu, by_server["sdk"].cpu, OF_SDK)
+    ours = by_server["adapter"].cpu
+    yield ratio_of_rounds(f"{job}: CPU / constant JSON", ours, by_server["constant JSON"].cpu, OF_CONSTANT)
+    yield ratio_of_rounds(f"{job}: CPU / constant bytes", ours, by_server["constant bytes"].cpu)
+    yield ratio_of_rounds(f"{job}: CPU / official SDK", ours, by_server["official SDK"].cpu, OF_SDK)
     for name, rounds in by_server.items():
         yield of_rounds(f"{job}: {name} CPU per request, us", rounds.cpu)
         yield of_rounds(f"{job}: {name} p50, us", rounds.p50)

@@ -2,60 +2,72 @@
 
 * adapter TASKS: the adapter over an in-memory store and job system, with this many running tasks
 * sdk TASKS: the same job on the official SDK
-* constant BYTES: a Starlette endpoint whose reply is a constant of this size
+* json REPLY: a Starlette endpoint that returns this constant JSON
+* bytes REPLY: the same with the JSON made beforehand
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import sys
 from collections.abc import Callable
 
 import uvicorn
+import uvloop
 from starlette.applications import Starlette
-from starlette.types import ASGIApp
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from bench.processes import allow_open_files
 
 
-def adapter(tasks: int) -> ASGIApp:
-    from bench.adapter_server import create
+def adapter(tasks: str) -> Starlette:
+    from bench.adapter_server import create  # each process loads its own server only
 
-    return create(tasks)
+    return create(int(tasks))
 
 
-def sdk(tasks: int) -> ASGIApp:
+def sdk(tasks: str) -> Starlette:
     from bench.sdk_server import create
 
-    return create(tasks)
+    return create(int(tasks))
 
 
-def constant(size: int) -> ASGIApp:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
+def constant_json(reply: str) -> Starlette:
+    document = json.loads(reply)
 
-    body = b'{"constant":"' + b"x" * (size - 15) + b'"}'
+    async def endpoint(_request: Request) -> Response:
+        return JSONResponse(document)
 
-    async def reply(_request: Request) -> Response:
+    return Starlette(routes=[Route("/mcp", endpoint, methods=["POST"])])
+
+
+def constant_bytes(reply: str) -> Starlette:
+    body = reply.encode()
+
+    async def endpoint(_request: Request) -> Response:
         return Response(body, media_type="application/json")
 
-    return Starlette(routes=[Route("/mcp", reply, methods=["POST"])])
+    return Starlette(routes=[Route("/mcp", endpoint, methods=["POST"])])
 
 
-KINDS: dict[str, Callable[[int], ASGIApp]] = {"adapter": adapter, "sdk": sdk, "constant": constant}
+KINDS: dict[str, Callable[[str], Starlette]] = {
+    "adapter": adapter,
+    "sdk": sdk,
+    "json": constant_json,
+    "bytes": constant_bytes,
+}
 
 
-async def serve(app: ASGIApp) -> None:
+async def serve(app: Starlette) -> None:
     """Writes the port, then serves until stdin ends."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
     config = uvicorn.Config(
         app,
-        loop="uvloop",
         http="httptools",
-        ws="none",
-        lifespan="on",
         access_log=False,
         server_header=False,
         log_level="warning",
@@ -76,10 +88,7 @@ async def serve(app: ASGIApp) -> None:
 def main() -> None:
     kind, argument = sys.argv[1:]
     allow_open_files(10_000)
-    config = KINDS[kind](int(argument))
-    import uvloop
-
-    uvloop.run(serve(config))
+    uvloop.run(serve(KINDS[kind](argument)))
 
 
 if __name__ == "__main__":

@@ -54,8 +54,9 @@ def create_app(
 
 
 def _cors(origins: Sequence[str]) -> Middleware:
+    as_sent = [origin.lower().rstrip("/") for origin in origins]
     return Middleware(
-        CORSMiddleware, allow_origins=list(origins), allow_methods=["POST"], allow_headers=["*"], max_age=3600
+        CORSMiddleware, allow_origins=as_sent, allow_methods=["POST"], allow_headers=["*"], max_age=3600
     )
 
 

@@ -93,7 +93,7 @@ class Rounds:
     def decide(self, said: Said) -> Ask | Declined | Go:
         """Raises CannotAsk, InvalidAnswer, and RpcError -32602 for a bad state."""
         tool, arguments = said.tool, said.arguments
-        _check_takes(said)
+        check_can_ask(said)
         progress = self._restore(said)
         for round_ in tool.before_start:
             asked = dict(_applicable(round_, said))
@@ -162,7 +162,8 @@ def _applicable(round_: Round, said: Said) -> Iterator[tuple[str, InputRequestCo
             yield key, request
 
 
-def _check_takes(said: Said) -> None:
+def check_can_ask(said: Said) -> None:
+    """Raises CannotAsk where the client cannot take what the tool would ask (R-82)."""
     for round_ in said.tool.before_start:
         for key, request in _applicable(round_, said):
             if not said.takes(request.method, request.params):

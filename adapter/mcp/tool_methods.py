@@ -21,7 +21,7 @@ from .listing import Listing
 from .meta import TASKS_REQUIRED, can_take, cannot_be_asked, complete, missing_capability
 from .notices import Notices
 from .results import error_result
-from .rounds import Ask, CannotAsk, Said
+from .rounds import Ask, CannotAsk, Said, check_can_ask
 from .starting import Exposed, NotStarted, Starter, Wishes, arguments_of, described
 from .task_shapes import TaskShapes
 
@@ -67,10 +67,11 @@ class ToolMethods:
             raise invalid_params(f"Unknown tool: {shown(name)}")
         if tool.task_support == "required" and not call.meta.takes_tasks:
             raise missing_capability(TASKS_REQUIRED, f"Tool {name!r} runs as a task only")
-        if call.request.headers is not None and tool.header_parameters:
-            check_parameters(call.request.headers, tool.header_parameters, arguments)
+        said = _said(tool, arguments, call)
         try:
-            return await self._run(tool, arguments, call)
+            check_can_ask(said)
+            self._check_headers(tool, arguments, call)
+            return await self._run(said, call)
         except NotStarted as reason:
             return error_result(str(reason))
         except InvalidAnswer as problem:
@@ -78,8 +79,13 @@ class ToolMethods:
         except CannotAsk as problem:
             raise cannot_be_asked(problem.method, problem.params, str(problem)) from None
 
-    async def _run(self, tool: Tool, arguments: dict[str, Any], call: Call) -> dict[str, Any] | Reply:
-        decision = self._starter.decide(_said(tool, arguments, call))
+    def _check_headers(self, tool: Tool, arguments: dict[str, Any], call: Call) -> None:
+        if call.request.headers is not None and tool.header_parameters:
+            check_parameters(call.request.headers, tool.header_parameters, arguments)
+
+    async def _run(self, said: Said, call: Call) -> dict[str, Any] | Reply:
+        tool = said.tool
+        decision = self._starter.decide(said)
         if isinstance(decision, Ask):
             return decision.result
         task = await self._starter.create(tool, decision, call.owner, Wishes())

@@ -267,6 +267,8 @@ class TaskService:
                     task = await self._refreshed(task)
             except StoreUnavailable:
                 logger.warning("task %s: shown as last known, nothing can be written", task.record.task_id)
+        if task.outcome is not None:
+            return replace(task, poll_ms=task.record.poll_ms)
         return replace(task, poll_ms=self._poll_ms(task.record, self._pause_ms(task)))
 
     def _poll_ms(self, record: TaskRecord, pause_ms: int) -> int:

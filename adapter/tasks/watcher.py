@@ -183,7 +183,7 @@ class Watcher:
             self._finish(key, watched, None)
         except StoreUnavailable:
             self._continue(key, watched)
-        except Exception:
+        except Exception:  # a defect in one read must not leave its followers waiting for ever
             logger.exception("task %s: cannot be read", key[0])
             self._finish(key, watched, None)
         else:

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 class InputRequestConfig(BaseModel):
     """One request of a round, as written in the tools file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     method: RequestMethod = "elicitation/create"
     params: dict[str, Any] = Field(default_factory=dict)
@@ -63,7 +63,7 @@ class InputRequestConfig(BaseModel):
 class Round(BaseModel):
     """Requests asked at the same time, by key."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     requests: dict[str, InputRequestConfig] = Field(min_length=1)
 

@@ -69,7 +69,8 @@ def too_deep(node: object, depth: int = 1) -> bool:
     if not isinstance(node, (dict, list)):
         return False
     children = node.values() if isinstance(node, dict) else node
-    return depth > MAX_DEPTH or any(too_deep(child, depth + 1) for child in children)
+    inner = [child for child in children if isinstance(child, (dict, list))]
+    return depth > MAX_DEPTH or any(too_deep(child, depth + 1) for child in inner)
 
 
 class HeaderParameter:

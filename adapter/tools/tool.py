@@ -21,7 +21,7 @@ _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False
 class Annotations(BaseModel):
     """Hints for clients; the names are the wire's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     title: str | None = None
     readOnlyHint: bool | None = None  # noqa: N815

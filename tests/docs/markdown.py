@@ -54,13 +54,16 @@ def _until(fence: str, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
 
 
 def _marked(snippet: Snippet, comment: str) -> Snippet:
-    match _MARKER.fullmatch(comment):
-        case None:
-            return snippet
-        case marker if marker[1] == "typed":
+    marker = _MARKER.fullmatch(comment)
+    if marker is None:
+        return snippet
+    match marker[1]:
+        case "not run":
+            return replace(snippet, not_run=marker[2])
+        case "file":
+            return replace(snippet, file=marker[2])
+        case _:
             return replace(snippet, typed=tuple(json.loads(marker[2])))
-        case marker:
-            return replace(snippet, **{marker[1].replace(" ", "_"): marker[2]})
 
 
 def without_blocks(text: str) -> str:
@@ -89,6 +92,12 @@ def table(path: Path, first_column: str) -> list[dict[str, str]]:
         elif columns[0] == first_column and set(cells[0]) != {"-"}:
             rows.append(dict(zip(columns, cells, strict=True)))
     return rows
+
+
+def code_of(text: str) -> list[str]:
+    """Everything that is marked as code: the lines of fenced blocks, and what stands in a text between marks."""
+    blocks = [line for snippet in snippets_of(text, "") for line in snippet.text.splitlines()]
+    return [*blocks, *re.findall(r"`([^`\n]+)`", without_blocks(text))]
 
 
 def links_of(text: str) -> list[str]:

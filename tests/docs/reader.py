@@ -99,7 +99,7 @@ class Reader(AbstractContextManager["Reader"]):
 
     def _succeed(self, command: Command, snippet: Snippet) -> None:
         words = shlex.split(command.text, comments=True)
-        if words[:1] == ["adapter"] and words[1] in _SERVERS:
+        if words[:1] == ["adapter"] and words[1] in _SERVERS and "||" not in words:
             printed = self._serve(words[1:])
         else:
             code, printed = self._terminal.run(self._here(command.text), snippet.typed)
@@ -113,8 +113,8 @@ class Reader(AbstractContextManager["Reader"]):
     def _serve(self, words: list[str]) -> str:
         """Start a server in place of the one before it; what it prints until it is ready."""
         self._server.close()
-        places = [str(self._directory / word) if (self._directory / word).is_file() else word for word in words]
-        console = Console(*_without_port(places), "--port", "0", environment=self._environment)
+        here = [self._path(word) for word in _without_port(words)]
+        console = Console(*here, "--port", "0", environment=self._environment)
         self._server.enter_context(console)
         console.wait_for("Ctrl-C ends it." if words[0] == "dev" else "serving")
         ready = _READY.search(console.printed)
@@ -123,6 +123,11 @@ class Reader(AbstractContextManager["Reader"]):
         self._address = ready[1]
         self._terminal.run(f"export ADAPTER_URL={ready[1]}{ready[2]}")
         return console.printed
+
+    def _path(self, word: str) -> str:
+        """A file of the reader's, as a process in another directory finds it; any other word as it is."""
+        file = self._directory / word
+        return str(file) if file.is_file() else word
 
     def _here(self, text: str) -> str:
         """The text with the address that the server has here."""
@@ -144,7 +149,7 @@ class Reader(AbstractContextManager["Reader"]):
     def _yaml(self, snippet: Snippet) -> None:
         document = yaml.safe_load(snippet.text)
         whole = document if "tools" in document else {"tools": [{**_SOME_TOOL, **document}]}
-        file = self._directory / "snippet.yaml"
+        file = self._directory / ".snippet.yaml"
         file.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
         try:
             catalog = load_catalog(file)
@@ -157,15 +162,15 @@ class Reader(AbstractContextManager["Reader"]):
         if snippet.not_run:
             return
         if "StartAt" not in document or snippet.file is None:
-            raise Problem("JSON that is not the file of a state machine needs a marker that says why it is not run")
+            raise Problem("JSON that is not a state machine with a file needs a marker: why it is not run")
         self._uncalled[snippet.file] = snippet.place
 
 
 def commands_of(snippet: Snippet) -> Iterator[Command]:
-    """The commands of a `console` block; one that ends with a backslash goes on in the next line."""
+    """The commands of a `console` block; one with an open quote or a backslash at its end has more lines."""
     text, shown = "", ""
     for line in snippet.text.splitlines():
-        if text.endswith("\\"):
+        if text and not _is_whole(text):
             text += f"\n{line}"
         elif line.startswith("$ "):
             if text:
@@ -176,6 +181,14 @@ def commands_of(snippet: Snippet) -> Iterator[Command]:
         else:
             shown += f"{line}\n"
     yield Command(text, shown)
+
+
+def _is_whole(command: str) -> bool:
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_drawing(snippet: Snippet) -> None:

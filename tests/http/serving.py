@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import uvicorn
 from adapter.http.app import create_app
 from adapter.http.identity import Identify, anonymous
 from adapter.mcp.endpoint import Endpoint
-from tests.support.adapter import PATIENCE, Json, Mcp, routing_headers
+from tests.support.adapter import PATIENCE, Json, Mcp, routing_headers, until
 
 
 class _Server(uvicorn.Server):
@@ -83,10 +83,3 @@ async def serving(
         server.should_exit = True
         async with asyncio.timeout(PATIENCE):
             await running
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another task brings about."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.002)

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from adapter.tasks.model import Ending, Outcome
-from tests.http.serving import Site, serving, until
-from tests.support.adapter import VERSION, Json, Mcp, read_event, tool
+from tests.http.serving import Site, serving
+from tests.support.adapter import VERSION, Json, Mcp, read_event, tool, until
 from tests.support.memory import MemoryEngine
 
 OPEN = {"type": "object"}
@@ -350,8 +350,9 @@ def asks(origin: str) -> dict[str, str]:
 
 
 @pytest.mark.requirement("R-31")
-async def test_allowed_origins_may_call_from_a_browser() -> None:
-    async with serving(Mcp(tool(), allowed_origins=ORIGIN), origins=[ORIGIN]) as site:
+@pytest.mark.parametrize("written", [ORIGIN, "https://Inspector.example.com/"])
+async def test_allowed_origins_may_call_from_a_browser(written: str) -> None:
+    async with serving(Mcp(tool(), allowed_origins=written), origins=[written]) as site:
         preflight = await site.client.options(site.url, headers=asks(ORIGIN))
         call = await site.post("tools/list", headers={"origin": ORIGIN})
         stranger = await site.client.options(site.url, headers=asks("https://evil.example.com"))

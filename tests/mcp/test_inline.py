@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from adapter.errors import EngineUnavailable, StoreUnavailable
 from adapter.mcp import sse
 from adapter.tasks.model import Ending, Outcome
-from tests.support.adapter import PATIENCE, PREFIX, Answer, Json, Mcp, tool
+from tests.support.adapter import PREFIX, Answer, Json, Mcp, tool, until
 from tests.support.memory import MemoryEngine
 
 LEVEL = PREFIX + "logLevel"
@@ -26,13 +25,6 @@ def quick(**members: Any) -> Mcp:
 def call(mcp: Mcp, **options: Any) -> asyncio.Task[Answer]:
     """A plain call on its way."""
     return asyncio.create_task(mcp.call("tools/call", {"name": "job"}, **{"caps": NOTHING, **options}))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that other tasks bring about."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 async def started(mcp: Mcp) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from adapter.errors import StoreUnavailable
 from adapter.mcp import sse
 from adapter.tasks.model import Ending
-from tests.support.adapter import EXTENSION, FORMS, PATIENCE, PREFIX, TASKS, Json, Mcp, form, tool
+from tests.support.adapter import EXTENSION, FORMS, PREFIX, TASKS, Json, Mcp, form, tool, until
 
 SUBSCRIPTION = PREFIX + "subscriptionId"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -29,12 +28,6 @@ def listen(mcp: Mcp, wanted: object, **options: Any) -> Any:
 
 def to(*task_ids: str) -> Json:
     return {"taskIds": list(task_ids)}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 async def nobody_follows(mcp: Mcp) -> None:
@@ -249,19 +242,22 @@ async def test_a_subscription_to_several_tasks_ends_with_the_last_of_them(mcp: M
 
 
 @pytest.mark.requirement("R-95")
-async def test_with_another_filter_beside_the_tasks_the_stream_outlives_them(mcp: Mcp) -> None:
+async def test_with_another_filter_beside_the_tasks_the_stream_outlives_them(
+    mcp: Mcp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.005)
     task_id = await mcp.start()
     mcp.end(task_id)
     async with listen(mcp, {**to(task_id), "toolsListChanged": True}) as stream:
         first = await stream.next()
         await stream.next()
-        following = asyncio.create_task(stream.rest())
         await nobody_follows(mcp)
-        assert not following.done()
+        later = [await stream.chunk() for _ in range(2)]
         mcp.parts.watcher.close()
-        rest = await following
+        rest = await stream.rest()
 
     assert first["params"]["notifications"] == to(task_id)
+    assert later == [sse.KEEP_ALIVE] * 2
     assert kinds(rest) == ["result"]
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from adapter.mcp.exchange import Request
-from tests.support.adapter import PREFIX, VERSION, Mcp, routing_headers, tool
+from tests.support.adapter import PREFIX, VERSION, Mcp, form, routing_headers, tool
 
 META = {PREFIX + "protocolVersion": VERSION, PREFIX + "clientCapabilities": {}}
 REGION = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
@@ -131,8 +131,15 @@ async def test_an_unknown_tool_is_told_before_its_argument_headers() -> None:
 
 
 @pytest.mark.requirement("R-09", "R-102")
-async def test_a_missing_capability_is_told_before_argument_headers_and_arguments() -> None:
-    mcp = Mcp(tool(input_schema=REGION, task_support="required"))
+@pytest.mark.parametrize(
+    "needs",
+    [{"task_support": "required"}, {"before_start": [{"ok": {"params": form(sure="boolean")}}]}],
+    ids=["task", "question"],
+)
+async def test_a_missing_capability_is_told_before_argument_headers_and_arguments(
+    needs: dict[str, Any],
+) -> None:
+    mcp = Mcp(tool(input_schema=REGION, **needs))
 
     answer = await mcp.call("tools/call", {"name": "job", "arguments": {"region": 7}}, caps={})
 

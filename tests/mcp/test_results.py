@@ -168,6 +168,8 @@ def test_what_is_no_block_makes_the_whole_output_plain_data(block: object) -> No
         {"content": [TEXT], "_meta": []},
         {"content": [TEXT], "taskId": "x"},
         {"structuredContent": {}},
+        {"resultType": "task", "taskId": "mcp-1", "status": "working"},
+        {"resultType": "input_required", "inputRequests": {}},
         [{"content": []}],
     ],
 )

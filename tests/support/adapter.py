@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -59,6 +59,13 @@ def accepted(**content: Any) -> Json:
 KEEP_ALIVE = sse.encode(Frame())
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that other tasks bring about."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
 @dataclass(slots=True)
 class Answer:
     """A whole reply: one message of a JSON body, or all messages of an event stream."""
@@ -97,16 +104,19 @@ class Answer:
 class Stream:
     """An event stream that a test reads step by step."""
 
-    def __init__(self, chunks: AsyncGenerator[bytes, None], check: Callable[[Json], None]) -> None:
+    def __init__(
+        self, chunks: AsyncGenerator[bytes, None], check: Callable[[Json], None], gone: asyncio.Event
+    ) -> None:
         self._chunks = chunks
         self._check = check
-        self._gone = asyncio.Event()
+        self._gone = gone
         self.seen: list[Json] = []
 
     async def next(self) -> Json:
         """The next message, keep-alives skipped."""
-        while await self.chunk() == KEEP_ALIVE:
-            pass
+        async with asyncio.timeout(PATIENCE):
+            while await self.chunk() == KEEP_ALIVE:
+                pass
         return self.seen[-1]
 
     async def chunk(self) -> bytes:
@@ -122,18 +132,16 @@ class Stream:
     async def rest(self) -> list[Json]:
         """All messages until the server closes the stream."""
         before = len(self.seen)
-        try:
-            while True:
-                await self.chunk()
-        except StopAsyncIteration:
-            return self.seen[before:]
+        async with asyncio.timeout(PATIENCE):
+            try:
+                while True:
+                    await self.chunk()
+            except StopAsyncIteration:
+                return self.seen[before:]
 
     def leave(self) -> None:
         """The client closes its connection."""
         self._gone.set()
-
-    async def left(self) -> None:
-        await self._gone.wait()
 
 
 def read_event(chunk: bytes) -> Json:
@@ -220,7 +228,8 @@ class Mcp:
         return await self.send(Request("POST", given, raw, "anonymous"))
 
     async def send(self, request: Request) -> Answer:
-        reply = await self.parts.endpoint.handle(request)
+        async with asyncio.timeout(PATIENCE):
+            reply = await self.parts.endpoint.handle(request)
         check = _checker(request, read=reply.status not in UNREAD)
         if isinstance(reply.body, bytes):
             check_body(reply)
@@ -228,8 +237,7 @@ class Mcp:
             for message in messages:
                 check(message)
             return Answer(reply.status, reply.headers, reply.body, messages)
-        stream = Stream(_stream_of(reply), check)
-        messages = await stream.rest()
+        messages = await Stream(_stream_of(reply), check, asyncio.Event()).rest()
         return Answer(reply.status, reply.headers, b"", messages)
 
     @asynccontextmanager
@@ -243,10 +251,11 @@ class Mcp:
         request = self.request(method, params, disconnected=disconnected, **options)
         reply = await self.parts.endpoint.handle(request)
         chunks = _stream_of(reply)
-        stream = Stream(chunks, _checker(request))
-        stream.leave = gone.set  # type: ignore[method-assign]
-        async with aclosing(chunks):
-            yield stream
+        try:
+            yield Stream(chunks, _checker(request), gone)
+        finally:
+            async with asyncio.timeout(PATIENCE):
+                await chunks.aclose()
 
     # --- what callers and workflows do -------------------------------------------------------------------
 

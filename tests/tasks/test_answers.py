@@ -56,7 +56,9 @@ async def test_a_question_can_be_answered_after_a_bad_answer(world: World) -> No
     assert world.delivered() == DELIVERED
 
 
-async def test_an_answer_longer_than_a_job_system_takes_is_refused_before_it_is_recorded(world: World) -> None:
+async def test_an_answer_longer_than_a_job_system_takes_is_refused_before_it_is_recorded(
+    world: World,
+) -> None:
     task = await world.asked("approve")
     longest = {"value": "x" * (262_144 - len('{"value":""}'))}
 
@@ -177,7 +179,9 @@ async def test_a_delivery_whose_reply_is_lost_is_repeated_without_harm(world: Wo
     assert world.stored(task).questions == ()
 
 
-async def test_a_question_that_cannot_be_closed_after_delivery_is_closed_by_a_later_read(world: World) -> None:
+async def test_a_question_that_cannot_be_closed_after_delivery_is_closed_by_a_later_read(
+    world: World,
+) -> None:
     task = await world.asked("approve")
     world.store.fail("close_question", store_down())
     await world.answer(task, {"approve": ANSWER})
@@ -273,5 +277,6 @@ def _two_answers() -> tuple[World, list[Operation]]:
     world.ask(task, adopted=True)
     task_id = task.record.task_id
     return world, [
-        Operation(stepped_process(world).answer(task_id, OWNER, {"approve": value})) for value in (ANSWER, OTHER)
+        Operation(stepped_process(world).answer(task_id, OWNER, {"approve": value}))
+        for value in (ANSWER, OTHER)
     ]

@@ -28,8 +28,13 @@ from tests.tasks.stepping import CRASHES, Operation, Step, Stepped, at_once, pau
 from tests.tasks.world import OWNER, Policy, Records, World, new_task
 
 CONFIRMATIONS = ("a" * 22, "b" * 22)
-STEPS = st.sampled_from([*range(10), 99])
+FATES = st.tuples(st.sampled_from([*range(12), 99, 99]), st.sampled_from(["waits", "failed", *CRASHES]))
+"""How many steps a request goes on now, and what then happens to it if it is not over."""
+ALL = 99, "waits"
 ENDINGS = (Ending.SUCCEEDED, Ending.FAILED, Ending.TIMED_OUT)
+
+
+Fate = tuple[int, str]
 
 
 @dataclass
@@ -116,50 +121,39 @@ class AnyOrder(RuleBasedStateMachine):
 
     @initialize()
     def ask_in_a_running_task(self) -> None:
-        self._serve("create", lambda s: s.create(new_task()), self._created, 99)
+        self._serve("create", lambda s: s.create(new_task()), self._created, ALL)
         self._ask(*self._running(), None, "ask")
 
-    @rule(nonce=st.sampled_from([None, *CONFIRMATIONS]), steps=STEPS)
-    def create(self, nonce: str | None, steps: int) -> None:
-        self._serve("create", lambda s: s.create(new_task(nonce=nonce)), self._created, steps)
+    @rule(nonce=st.sampled_from([None, *CONFIRMATIONS]), fate=FATES)
+    def create(self, nonce: str | None, fate: Fate) -> None:
+        self._serve("create", lambda s: s.create(new_task(nonce=nonce)), self._created, fate)
 
-    @rule(data=st.data(), steps=STEPS)
-    def get(self, data: st.DataObject, steps: int) -> None:
+    @rule(data=st.data(), fate=FATES)
+    def get(self, data: st.DataObject, fate: Fate) -> None:
         task_id = self._handle(data)
-        self._serve("get", lambda s: s.get(task_id, OWNER), self._read, steps)
+        self._serve("get", lambda s: s.get(task_id, OWNER), self._read, fate)
 
     @precondition(lambda self: self._open_keys())
-    @rule(data=st.data(), value=st.integers(0, 9), steps=STEPS)
-    def answer(self, data: st.DataObject, value: int, steps: int) -> None:
+    @rule(data=st.data(), value=st.integers(0, 9), fate=FATES)
+    def answer(self, data: st.DataObject, value: int, fate: Fate) -> None:
         task_id, key = data.draw(st.sampled_from(self._open_keys()))
         others = {k for i, k in self._open_keys() if i == task_id and data.draw(st.booleans())}
         waiting = {q.key: q.token for q in self.store.tasks[task_id].questions}
-        answers: dict[str, object] = dict.fromkeys(sorted({key, *others}), {"value": value})
+        answers: dict[str, object] = {k: {"value": value} for k in sorted({key, *others})}
         tokens = {waiting[key] for key in answers}
         check = lambda _: self._answered(task_id, tokens)  # noqa: E731
-        self._serve("answer", lambda s: s.answer(task_id, OWNER, answers), check, steps)
+        self._serve("answer", lambda s: s.answer(task_id, OWNER, answers), check, fate)
 
-    @rule(data=st.data(), steps=STEPS)
-    def cancel(self, data: st.DataObject, steps: int) -> None:
+    @rule(data=st.data(), fate=FATES)
+    def cancel(self, data: st.DataObject, fate: Fate) -> None:
         task_id = self._handle(data)
         check = lambda _: self._cancelled(task_id)  # noqa: E731
-        self._serve("cancel", lambda s: s.cancel(task_id, OWNER), check, steps)
+        self._serve("cancel", lambda s: s.cancel(task_id, OWNER), check, fate)
 
     @precondition(lambda self: self.requests)
-    @rule(data=st.data(), steps=STEPS)
-    def go_on(self, data: st.DataObject, steps: int) -> None:
-        self._resume(data.draw(st.sampled_from(self.requests)), steps)
-
-    @precondition(lambda self: self.requests)
-    @rule(data=st.data(), how=st.sampled_from(["failed", *CRASHES]))
-    def interrupt(self, data: st.DataObject, how: str) -> None:
-        request = data.draw(st.sampled_from(self.requests))
-        if how == "failed":
-            request.operation.fail()
-            self._resume(request, 0)
-        else:
-            request.operation.crash(how)
-            self.requests.remove(request)
+    @rule(data=st.data(), fate=FATES)
+    def go_on(self, data: st.DataObject, fate: Fate) -> None:
+        self._resume(data.draw(st.sampled_from(self.requests)), fate)
 
     # --- the world -----------------------------------------------------------------------------------------
 
@@ -173,7 +167,11 @@ class AnyOrder(RuleBasedStateMachine):
         self.engine.rejects += 1
 
     @precondition(lambda self: self._running())
-    @rule(data=st.data(), seconds=st.sampled_from([None, 10, 60]), method=st.sampled_from(["ask"] * 4 + ["dance"]))
+    @rule(
+        data=st.data(),
+        seconds=st.sampled_from([None, 10, 60]),
+        method=st.sampled_from(["ask"] * 4 + ["dance"]),
+    )
     def ask(self, data: st.DataObject, seconds: int | None, method: str) -> None:
         self._ask(data.draw(st.sampled_from(self._running())), seconds, method)
 
@@ -254,7 +252,7 @@ class AnyOrder(RuleBasedStateMachine):
         kind: str,
         work: Callable[[TaskService], Coroutine[Any, Any, Any]],
         check: Callable[[Operation], None],
-        steps: int,
+        fate: Fate,
     ) -> None:
         service = TaskService(
             cast(TaskStore, Stepped(self.store, "store")),
@@ -266,21 +264,33 @@ class AnyOrder(RuleBasedStateMachine):
         )
         request = Served(kind, Operation(work(service)), check)
         self.requests.append(request)
-        self._resume(request, steps)
+        self._resume(request, fate)
 
-    def _resume(self, request: Served, steps: int) -> None:
-        operation = request.operation
+    def _resume(self, request: Served, fate: Fate) -> None:
+        operation, (steps, then) = request.operation, fate
         for _ in range(steps):
             if not operation.over:
                 operation.advance()
-        if not operation.over:
-            return
-        self.requests.remove(request)
-        if operation.error is None:
-            request.check(operation)
+        crashed = not operation.over and then in CRASHES
+        if crashed:
+            operation.crash(then)
+        elif not operation.over and then == "failed":
+            operation.fail()
+            operation.finish()
+        if operation.over:
+            self.requests.remove(request)
+        if operation.over and not crashed:
+            self._check(request)
+
+    def _check(self, request: Served) -> None:
+        error = request.operation.error
+        if error is None:
+            request.check(request.operation)
         else:
-            allowed = {"create": StartRejected, "cancel": EngineUnavailable}.get(request.kind, StoreUnavailable)
-            assert isinstance(operation.error, allowed | StoreUnavailable)
+            allowed = {"create": StartRejected, "cancel": EngineUnavailable}.get(
+                request.kind, StoreUnavailable
+            )
+            assert isinstance(error, allowed | StoreUnavailable)
 
     def _created(self, operation: Operation) -> None:
         self.handles[operation.result.record.task_id] = None
@@ -312,6 +322,6 @@ class AnyOrder(RuleBasedStateMachine):
 @pytest.mark.requirement("R-110", "R-112", "R-114", "R-116")
 def test_nothing_is_lost_doubled_or_taken_back_in_any_order() -> None:
     effort = settings(
-        max_examples=800, stateful_step_count=30, deadline=None, derandomize=True, database=None
+        max_examples=400, stateful_step_count=30, deadline=None, derandomize=True, database=None
     )
     run_state_machine_as_test(AnyOrder, settings=effort)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 import pytest
 
 from adapter.errors import EngineUnavailable, StartUncertain, StoreUnavailable, TaskNotFound
@@ -197,7 +200,7 @@ async def test_answers_that_wait_for_delivery_are_dropped_by_a_cancel(world: Wor
     assert world.jobs.answers == []
 
 
-def _deaf(world: World):  # type: ignore[no-untyped-def]
+def _deaf(world: World) -> Callable[..., Coroutine[Any, Any, None]]:
     async def stop(execution: str, *, error: str, cause: str) -> None:
         world.jobs.stopped.append(execution)
 

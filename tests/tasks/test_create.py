@@ -55,7 +55,11 @@ async def test_task_ids_are_random_and_fit_for_headers_and_execution_names(world
 
 @pytest.mark.parametrize(
     "rejection",
-    [StartRejected("busy", retryable=True), StartRejected("too long", caller_fault=True), StartRejected("no")],
+    [
+        StartRejected("busy", retryable=True),
+        StartRejected("too long", caller_fault=True),
+        StartRejected("no"),
+    ],
     ids=["retryable", "caller's fault", "ours"],
 )
 async def test_a_proven_rejection_leaves_nothing_behind(world: World, rejection: StartRejected) -> None:

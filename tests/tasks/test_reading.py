@@ -269,6 +269,16 @@ async def test_poll_hints_follow_the_tool_and_the_pause_but_not_beyond_ten_secon
     assert hints == [3_000, 3_000, 5_000, 10_000]
 
 
+async def test_a_finished_task_reads_the_same_however_old_it_gets(world: World) -> None:
+    task = await world.create()
+    world.end(task)
+    world.clock.advance(5)
+    ended = await world.get(task)
+    world.clock.advance(10_000)
+
+    assert (await world.get(task)).poll_ms == ended.poll_ms == task.record.poll_ms
+
+
 async def test_readers_on_one_event_loop_cost_one_describe(world: World) -> None:
     task = await world.create()
     world.clock.advance(5)

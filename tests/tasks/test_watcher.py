@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -355,10 +356,10 @@ async def test_the_pause_between_reads_grows_with_the_age_of_the_task_up_to_a_li
     stage.watcher.close()
     await states
 
-    pauses = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses[:5] == pytest.approx([0.5] * 5)
     assert pauses[-5:] == pytest.approx([4.0] * 5)
-    assert all(later >= earlier - 1e-6 for earlier, later in zip(pauses, pauses[1:], strict=False))
+    assert all(later >= earlier - 1e-6 for earlier, later in pairwise(pauses))
 
 
 @in_virtual_time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,11 @@ from pydantic import ValidationError
 
 from adapter.errors import ConfigurationError
 from adapter.settings import Settings
-from tests.support.adapter import Mcp, form, tool
+from tests.support.adapter import Mcp, form, tool, until
 
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for name in [each for each in os.environ if each.startswith("ADAPTER_")]:
         monkeypatch.delenv(name)
 
@@ -150,6 +148,4 @@ async def test_watched_tasks_are_read_as_often_as_the_settings_say() -> None:
     task_id = await mcp.start()
     async with mcp.stream("subscriptions/listen", {"notifications": {"taskIds": [task_id]}}) as stream:
         await stream.next()
-        async with asyncio.timeout(5):
-            while mcp.parts.watcher.read_count < 20:
-                await asyncio.sleep(0.001)
+        await until(lambda: mcp.parts.watcher.read_count >= 20)
