@@ -167,11 +167,12 @@ class Inline:
         return self._clock() < run.task.record.created_at + wait_ms
 
     async def _finished(self, run: Run, task: Task) -> dict[str, Any]:
-        seconds = (self._clock() - task.record.created_at) / 1000
+        waited = (self._clock() - task.record.created_at) / 1000
+        seconds = max(waited, self.seconds(run.tool.inline_wait, run.seconds_left))
         if task.outcome is None and not self._companions:
             task = await self._stopped(task)
             if task.outcome is None:
-                text = f"The job did not finish within {seconds:.0f} s and was told to stop."
+                text = f"The job did not finish within {seconds:.3g} s and was told to stop."
                 return error_result(f"{text} Call it from a client that supports tasks.")
         if task.outcome is None:
             return _continues(run.tool, task, seconds)
@@ -201,7 +202,7 @@ def plain_result(task: Task) -> dict[str, Any]:
 def _continues(tool: Tool, task: Task, seconds: float) -> dict[str, Any]:
     task_id = task.record.task_id
     text = (
-        f"{tool.title or tool.name} is still running after {seconds:.0f} s and goes on in the background. "
+        f"{tool.title or tool.name} is still running after {seconds:.3g} s and goes on in the background. "
         f"It has not finished: do not call it again. Its task id is {task_id}. "
         f'Call task_result with {{"task_id": "{task_id}"}} to wait for the result, '
         "task_status to see how far it is, task_cancel to stop it."
