@@ -18,7 +18,7 @@ GREET = ("greet", {"name": NAME})
 
 
 class Job:
-    """The first argument: {url, flow, era, tool, seconds, timeout_ms, task?}."""
+    """The first argument: {url, flow, era, tool, seconds, timeout_ms, environment, node?, task?}."""
 
     def __init__(self, text: str) -> None:
         job = json.loads(text)
@@ -28,8 +28,15 @@ class Job:
         self.tool: str = job["tool"]
         self.task: str = job.get("task") or ""
         self.timeout: float = job["timeout_ms"] / 1000
+        self.environment: str = job["environment"]
+        self.node: str | None = job.get("node")
         self.compute = ("compute", {"seconds": job["seconds"]})
-        self.call: tuple[str, dict[str, Any]] = self.compute if self.tool == "compute" else (self.tool, {})
+        self.slow = ("compute_inline", {"seconds": job["seconds"]})
+        self.call: tuple[str, dict[str, Any]] = (self.tool, _arguments(job))
+
+
+def _arguments(job: Mapping[str, Any]) -> dict[str, Any]:
+    return {"seconds": job["seconds"]} if job["tool"].startswith("compute") else {}
 
 
 Flow = Callable[[Job], Awaitable[Mapping[str, Any]]]
@@ -64,6 +71,10 @@ def shown(text: str, structured: object, is_error: bool | None) -> dict[str, Any
 
 def text_of(content: Any) -> str:
     return "".join(block.text for block in content)
+
+
+def text_of_json(content: list[dict[str, Any]]) -> str:
+    return "".join(block["text"] for block in content)
 
 
 async def refusal(call: Awaitable[object], kind: type[BaseException]) -> BaseException:
