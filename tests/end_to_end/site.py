@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +13,16 @@ import orjson
 import pytest
 
 import adapter.main
-from adapter.aws import Aws, open_aws
-from adapter.local import deploy
+from adapter.aws import Aws
+from adapter.local.deploy import deploy
 from adapter.main import Parts, open_adapter
 from adapter.mcp.exchange import Request
 from adapter.settings import Settings
 from adapter.stores.table import create_table
 from adapter.tasks.clock import system_clock
+from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
 from tests.support.adapter import Answer, Json, Mcp, Stream, accepted
-from tests.support.aws import local_engine, point_at
 from tests.support.partition import Partition
 
 TOOLS = Path(__file__).parent / "pipelines" / "tools.yaml"
@@ -50,7 +49,7 @@ class Clock:
 
 
 class Client(Mcp):
-    """A client of an adapter over real parts. Messages are checked as they come, secrets when it closes."""
+    """A client of an adapter over real parts. Messages are checked as they come."""
 
     def __init__(self, parts: Parts, aws: Aws, clock: Clock) -> None:
         self.parts = parts
@@ -58,8 +57,6 @@ class Client(Mcp):
         self.shifted = clock
         self.table = Partition(aws.dynamodb, TABLE)
         self.told: list[bytes] = []
-        self.tokens: set[str] = set()
-        aws.dynamodb.meta.events.register("after-call.dynamodb.Query", self._note_tokens)
 
     async def send(self, request: Request) -> Answer:
         answer = await super().send(request)
@@ -123,72 +120,55 @@ class Client(Mcp):
     async def execution_arn(self, task_id: str) -> str:
         return (await self.table.item(task_id, "#task"))["execution"]["S"]
 
-    def check_secrets(self) -> None:
+    def check_secrets(self, tokens: Collection[str]) -> None:
         """Nothing of AWS was told: no token of a workflow, no text, no name."""
         told = b"\n".join(self.told).decode()
-        for secret in (*self.tokens, *NEVER_TOLD):
+        for secret in (*tokens, *NEVER_TOLD):
             assert secret not in told, secret
-
-    def _note_tokens(self, parsed: dict[str, Any], **_: object) -> None:
-        self.tokens |= {item["token"]["S"] for item in parsed.get("Items", []) if "token" in item}
 
 
 @dataclass(frozen=True)
 class Site:
-    """A deployed set of machines and a table on the local engine."""
+    """A deployed set of machines, a table, and the clients of AWS that all share."""
 
-    endpoint: str
+    aws: Aws
+    machines: Mapping[str, str]
+    """ARNs by tool."""
+
+    @classmethod
+    async def deployed(cls, aws: Aws) -> Site:
+        """With the machines of the tools file and the table."""
+        await create_table(aws.dynamodb, TABLE)
+        return cls(aws, await deploy(aws.stepfunctions, load_catalog(TOOLS), TOOLS, {"TaskTable": TABLE}))
 
     @asynccontextmanager
-    async def client(self, *, endpoint: str | None = None, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Client]:
-        """An adapter process of its own, in this process, and its client."""
+    async def client(self, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Client]:
+        """A client of an adapter of its own. Nothing secret was told by the end of the block."""
         clock = clock or Clock()
+        tokens: set[str] = set()
+
+        def note(parsed: dict[str, Any], **_: object) -> None:
+            tokens.update(item["token"]["S"] for item in parsed.get("Items", []) if "token" in item)
+
         with pytest.MonkeyPatch.context() as patch:
-            point_at(endpoint or self.endpoint, patch)
-            opened = _noting_clients(patch)
-            configuration = new_settings(**settings)
-            async with open_adapter(configuration, load_catalog(TOOLS), clock=clock) as parts:
-                client = Client(parts, opened[0], clock)
+            patch.setattr(adapter.main, "open_aws", self._shared_clients)
+            async with open_adapter(_settings(**settings), self._catalog(), clock=clock) as parts:
+                client = Client(parts, self.aws, clock)
+                self.aws.dynamodb.meta.events.register("after-call.dynamodb.Query", note)
                 yield client
-        client.check_secrets()
+        self.aws.dynamodb.meta.events.unregister("after-call.dynamodb.Query", note)
+        client.check_secrets(tokens)
+
+    def _catalog(self) -> Catalog:
+        tools = load_catalog(TOOLS)
+        return Catalog([t.model_copy(update={"state_machine": self.machines[t.name]}) for t in tools])
+
+    @asynccontextmanager
+    async def _shared_clients(self) -> AsyncIterator[Aws]:
+        yield self.aws
 
 
-def new_settings(**settings: Any) -> Settings:
+def _settings(**settings: Any) -> Settings:
     """Of a server that asks for nothing but speed."""
     fast = {"refresh_min": 0.02, "watch_max": 0.05, "describe_rate": 1_000, "describe_burst": 1_000}
     return Settings(**{"table": TABLE, "tools": TOOLS, "signing_keys": KEY, **fast, **settings})
-
-
-def deployed() -> Site:
-    """With the machines of the tools file and the table."""
-    endpoint = local_engine().endpoint
-    with pytest.MonkeyPatch.context() as patch:
-        point_at(endpoint, patch)
-        asyncio.run(_deploy())
-    return Site(endpoint)
-
-
-async def _deploy() -> None:
-    async with open_aws() as aws:
-        await create_table(aws.dynamodb, TABLE)
-        await deploy.deploy(aws.stepfunctions, load_catalog(TOOLS), TOOLS, {"TaskTable": TABLE})
-
-
-def _noting_clients(patch: pytest.MonkeyPatch) -> list[Aws]:
-    opened: list[Aws] = []
-
-    @asynccontextmanager
-    async def noting() -> AsyncIterator[Aws]:
-        async with open_aws() as aws:
-            opened.append(aws)
-            yield aws
-
-    patch.setattr(adapter.main, "open_aws", noting)
-    return opened
-
-
-def environment(endpoint: str) -> dict[str, str]:
-    """For another process on the same site."""
-    with pytest.MonkeyPatch.context() as patch:
-        point_at(endpoint, patch)
-        return dict(os.environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable
 
 import pytest
@@ -9,6 +10,8 @@ import pytest_asyncio
 
 from tests.end_to_end.site import YES, Client, Site
 from tests.support.aws import counted_calls
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 QUERY, GET, PUT, UPDATE = "Query", "GetItem", "PutItem", "UpdateItem"
 START, STOP, DESCRIBE, HISTORY = "StartExecution", "StopExecution", "DescribeExecution", "GetExecutionHistory"
@@ -19,7 +22,7 @@ SMALL = {"text": "x"}
 MINUTE = 61.0
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def client(site: Site) -> AsyncIterator[Client]:
     """Looks at an execution once a minute, and no minute passes but by a test."""
     async with site.client(refresh_min=60, refresh_max=60) as client:
@@ -112,12 +115,11 @@ async def test_a_cancel_that_lost_against_large_output_costs_six(client: Client)
 async def test_readers_in_two_processes_cost_one_look(client: Client, site: Site) -> None:
     task_id = await client.start("long_wait")
     client.shifted.advance(MINUTE)
-    async with site.client(refresh_min=60, refresh_max=60, clock=client.shifted) as other:
-        with counted_calls(client.aws) as ours, counted_calls(other.aws) as others:
-            for reader in (client, other) * 5:
-                await reader.get(task_id)
+    async with site.client(client.shifted, refresh_min=60, refresh_max=60) as other:
+        with counted_calls(site.aws) as calls:
+            await asyncio.gather(*(reader.get(task_id) for reader in (client, other) * 5))
 
-    assert (ours + others).count(DESCRIBE) == 1
+    assert calls.count(DESCRIBE) == 1
 
 
 async def test_an_unknown_task_costs_one_call_whatever_is_asked(client: Client) -> None:

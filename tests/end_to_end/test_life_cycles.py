@@ -9,6 +9,8 @@ import pytest
 from tests.end_to_end.site import YES, Client, Site
 from tests.support.adapter import FORMS, TASKS, Json
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 DECLINED = {"action": "decline"}
 KB = 1024
 

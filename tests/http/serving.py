@@ -17,6 +17,15 @@ from tests.support.adapter import PATIENCE, Json, Mcp, routing_headers, until
 
 
 class _Server(uvicorn.Server):
+    """Ends when told to, not at its next tick."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.over = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.over.wait()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals stay with the tests."""
@@ -76,10 +85,10 @@ async def serving(
     try:
         await until(lambda: server.started or running.done())
         port = server.servers[0].sockets[0].getsockname()[1]
-        async with httpx.AsyncClient(timeout=PATIENCE) as client:
+        async with httpx.AsyncClient(timeout=PATIENCE, verify=False) as client:
             yield Site(mcp, port, client)
     finally:
         mcp.parts.watcher.close()
-        server.should_exit = True
+        server.over.set()
         async with asyncio.timeout(PATIENCE):
             await running
