@@ -118,9 +118,9 @@ class Legacy:
 
     async def notified(self, request: Request, message: Message) -> None:
         """A notification: only a cancellation means anything here (L-60)."""
+        session = self._session(request)
         if message.method == "notifications/cancelled":
-            nonce = self._session(request).nonce
-            self._inflight.cancel(nonce, (message.params or {}).get("requestId"))
+            self._inflight.cancel(session.nonce, (message.params or {}).get("requestId"))
 
     async def answered(self, request: Request, response: dict[str, Any]) -> None:
         """A response to one of our requests (L-10). What is not is ignored."""

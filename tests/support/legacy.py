@@ -280,7 +280,7 @@ class LegacyClient:
                 self._see(event.message["id"])
 
     def check(self, message: Json, method: str | None, *, may_be_task: bool) -> None:
-        if method is not None:  # in a batch it is not known which request a message answers
+        if method is not None or "error" in message:  # in a batch it is unknown what a result answers
             check_message(self.version, message, request_method=method, tool_call_may_be_task=may_be_task)
         text = orjson.dumps(message).decode()
         for secret in (ACCOUNT, TOKEN, "arn:aws"):
@@ -329,14 +329,17 @@ def _frames(reply: Reply) -> AsyncGenerator[Frame, None]:
 
 
 def _method(request: Request) -> str | None:
-    try:
-        body = orjson.loads(request.body)
-    except orjson.JSONDecodeError:
-        return None
-    method = body.get("method") if isinstance(body, dict) else None
+    method = _sent(request).get("method")
     return method if isinstance(method, str) else None
 
 
 def _wants_task(request: Request) -> bool:
-    body = orjson.loads(request.body)
-    return isinstance(body, dict) and "task" in (body.get("params") or {})
+    return "task" in (_sent(request).get("params") or {})
+
+
+def _sent(request: Request) -> Json:
+    try:
+        body = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        return {}
+    return body if isinstance(body, dict) else {}
