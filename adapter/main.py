@@ -54,9 +54,7 @@ def assemble(
     watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
     exposed = Exposed(catalog, targets, settings.page_size, settings.list_ttl_ms)
     signer = Signer(settings.keys or (secrets.token_bytes(32),))
-    modern = Modern(
-        exposed, service, watcher, signer, inline_limit=settings.inline_wait_limit, clock=clock
-    )
+    modern = Modern(exposed, service, watcher, signer, inline_limit=settings.inline_wait_limit, clock=clock)
     access = Access(settings.allowed_hosts, settings.allowed_origins, settings.max_body_bytes)
     return Parts(Endpoint(access, modern), service, watcher)
 
