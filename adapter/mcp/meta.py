@@ -10,6 +10,7 @@ from adapter import __version__
 
 from .jsonrpc import MISSING_CLIENT_CAPABILITY, JsonObject, RpcError, invalid_params
 
+MODERN_VERSION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY = PREFIX + "protocolVersion"
 CAPABILITIES_KEY = PREFIX + "clientCapabilities"

@@ -10,11 +10,11 @@ from .call import Call
 from .exchange import Reply, Request
 from .jsonrpc import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
 from .listen import Listen
-from .meta import TASKS_EXTENSION, VERSION_KEY, complete, read_meta, required_meta
+from .meta import MODERN_VERSION, TASKS_EXTENSION, VERSION_KEY, complete, read_meta, required_meta
 from .task_methods import TaskMethods
 from .tool_methods import ToolMethods
 
-VERSION = "2026-07-28"
+VERSION = MODERN_VERSION
 
 Handler = Callable[[Call], Awaitable[dict[str, Any] | Reply]]
 

@@ -205,6 +205,8 @@ def _protocol_error(cause: str | None) -> Rendered:
 
 def _allowed_code(code: object) -> int:
     """JSON-RPC's own range is reserved: of it a workflow may use what a request can be told (R-13)."""
+    if isinstance(code, float) and code.is_integer():
+        code = int(code)  # some workflows' arithmetic makes 1.0 of 1, which in JSON is the same number
     if isinstance(code, bool) or not isinstance(code, int) or not -(2**31) <= code < 2**31:
         return INTERNAL_ERROR
     return INTERNAL_ERROR if -32768 <= code <= -32000 and code not in _REQUEST_ERRORS else code

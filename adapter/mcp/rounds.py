@@ -200,7 +200,7 @@ def _refusal(key: str, request: InputRequestConfig, answer: Mapping[str, Any]) -
         return f"{key!r} was {said}" if request.on_decline == "stop" else None
     for name, expected in (request.proceed_if or {}).items():
         if answer["content"].get(name) != expected:
-            return f"{key!r} was answered with {name} other than {expected!r}"
+            return f"{key!r} was answered with {name} other than {orjson.dumps(expected).decode()}"
     return None
 
 

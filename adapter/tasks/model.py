@@ -1,4 +1,8 @@
-"""What a task is. All times are epoch milliseconds; JSON travels as text, never as floats or Decimals."""
+"""What a task is. All times are epoch milliseconds; JSON travels as text, never as floats or Decimals.
+
+Nothing here is changed after it was made. Tasks and records, of which every request makes some, are not frozen all
+the same: a frozen dataclass takes several times as long to make.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class Outcome:
     ended_at: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TaskRecord:
     """What is pinned when a task is created, so that an open task survives an edit of the tools file (D2)."""
 
@@ -105,7 +109,7 @@ class Event:
     adopted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Task:
     """A task as one read saw it: the record, what is stored beside it, and the outcome once there is one."""
 

@@ -259,8 +259,8 @@ class TaskService:
         return task
 
     async def _current(self, task: Task) -> Task:
+        task = await self._with_adopted(task)
         if task.outcome is None:
-            task = await self._with_adopted(task)
             try:
                 await self._redeliver(task)
                 if task.refresh_due(self._clock()):
@@ -362,14 +362,12 @@ class TaskService:
     # --- questions -----------------------------------------------------------------------------------------
 
     async def _with_adopted(self, task: Task) -> Task:
-        """Check and stamp what the workflow has written since the last read."""
-        if task.outcome is not None:
-            return task
+        """Stamp what the workflow has written since the last read; check its questions while they can be answered."""
         fresh_questions = [q for q in task.questions if not q.adopted]
         fresh_events = [e for e in task.events if not e.adopted]
         if not fresh_questions and not fresh_events:
             return task
-        refused = await self._refuse_unusable(task, fresh_questions)
+        refused = await self._refuse_unusable(task, fresh_questions) if task.outcome is None else set()
         kept = [q for q in fresh_questions if q.key not in refused]
         try:
             expires_at = task.record.expires_at

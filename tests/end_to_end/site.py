@@ -108,13 +108,16 @@ class Client(Mcp):
         return [dict(item) for item in reply["Items"] if item["sk"]["S"].startswith(prefix)]
 
     async def done(self, task_id: str) -> None:
-        """Waits until the execution has ended, past the adapter."""
+        """Waits until the execution has ended, past the adapter, whose next look then is due."""
         async with asyncio.timeout(SECONDS):
             while await self.status(task_id) == "RUNNING":
                 await asyncio.sleep(0.02)
+        self.shifted.advance(1)
 
     async def status(self, task_id: str) -> str:
-        reply = await self.aws.stepfunctions.describe_execution(executionArn=await self.execution_arn(task_id))
+        reply = await self.aws.stepfunctions.describe_execution(
+            executionArn=await self.execution_arn(task_id)
+        )
         return reply["status"]
 
     async def execution_arn(self, task_id: str) -> str:

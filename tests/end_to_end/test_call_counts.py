@@ -84,7 +84,7 @@ async def test_the_first_sight_of_a_question_costs_one_more(client: Client) -> N
 async def test_an_answer_costs_one_and_three_per_key(client: Client) -> None:
     task_id = await client.start("pair")
     keys = await client.questions(task_id, 2)
-    answers = dict.fromkeys(keys, {"action": "decline"})
+    answers = {key: {"action": "decline"} for key in keys}
 
     calls = await _calls(client, client.update(task_id, answers))
 

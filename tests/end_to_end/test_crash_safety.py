@@ -43,7 +43,9 @@ def faulty(client: Client, faults: FaultyAws) -> Faulty:
 
 
 @pytest.mark.requirement("R-110")
-async def test_killed_between_record_and_start_nothing_ran_and_the_record_ends_as_failed(client: Client, site: Site) -> None:
+async def test_killed_between_record_and_start_nothing_ran_and_the_record_ends_as_failed(
+    client: Client, site: Site
+) -> None:
     before = await _records(client)
     await kill(site, "tools/call", _call("echo"), "before-send.sfn.StartExecution")
     (task_id,) = await _records(client) - before
@@ -65,7 +67,11 @@ async def test_killed_around_the_start_a_repeated_confirmation_gives_one_executi
     client: Client, site: Site, event: str
 ) -> None:
     asked = (await client.call("tools/call", _call("confirmed"))).result
-    confirmed = {**_call("confirmed"), "requestState": asked["requestState"], "inputResponses": {"confirm": SURE}}
+    confirmed = {
+        **_call("confirmed"),
+        "requestState": asked["requestState"],
+        "inputResponses": {"confirm": SURE},
+    }
     before = await _records(client)
     await kill(site, "tools/call", confirmed, event)
     (task_id,) = await _records(client) - before
@@ -77,7 +83,9 @@ async def test_killed_around_the_start_a_repeated_confirmation_gives_one_executi
     assert (await _executions(client, task_id))[task_id] == 1
 
 
-async def test_killed_between_claim_and_describe_the_next_look_waits_for_the_lease(client: Client, site: Site) -> None:
+async def test_killed_between_claim_and_describe_the_next_look_waits_for_the_lease(
+    client: Client, site: Site
+) -> None:
     task_id = await client.start("echo")
     await client.done(task_id)
     await kill(site, "tasks/get", {"taskId": task_id}, "before-send.sfn.DescribeExecution")
@@ -91,7 +99,9 @@ async def test_killed_between_claim_and_describe_the_next_look_waits_for_the_lea
 
 
 @pytest.mark.requirement("R-112")
-async def test_killed_between_large_output_and_the_end_the_next_reader_shows_all_of_it(client: Client, site: Site) -> None:
+async def test_killed_between_large_output_and_the_end_the_next_reader_shows_all_of_it(
+    client: Client, site: Site
+) -> None:
     task_id = await client.start("echo", LARGE)
     await client.done(task_id)
     await kill(site, "tasks/get", {"taskId": task_id}, "response-received.dynamodb.PutItem")
@@ -104,7 +114,9 @@ async def test_killed_between_large_output_and_the_end_the_next_reader_shows_all
     assert await client.get(task_id) == ended
 
 
-async def test_killed_between_durable_answer_and_delivery_a_later_read_delivers_it_once(client: Client, site: Site) -> None:
+async def test_killed_between_durable_answer_and_delivery_a_later_read_delivers_it_once(
+    client: Client, site: Site
+) -> None:
     task_id, key = await _asked(client)
     await kill(site, "tasks/update", _answer(task_id, key, YES), "before-send.sfn.SendTaskSuccess")
 
@@ -120,7 +132,9 @@ async def test_killed_between_durable_answer_and_delivery_a_later_read_delivers_
     assert ended["result"]["content"][0]["text"] == '{"approved":true}'
 
 
-async def test_killed_between_delivery_and_tombstone_the_workflow_got_its_answer_once(client: Client, site: Site) -> None:
+async def test_killed_between_delivery_and_tombstone_the_workflow_got_its_answer_once(
+    client: Client, site: Site
+) -> None:
     task_id, key = await _asked(client, "pair", 2)
     await kill(site, "tasks/update", _answer(task_id, key, NO), "response-received.sfn.SendTaskSuccess")
 
@@ -137,7 +151,9 @@ async def test_killed_between_delivery_and_tombstone_the_workflow_got_its_answer
     assert (await _history(client, task_id))["TaskSucceeded"] == 2
 
 
-async def test_killed_between_recorded_cancel_and_stop_the_next_read_stops(client: Client, site: Site) -> None:
+async def test_killed_between_recorded_cancel_and_stop_the_next_read_stops(
+    client: Client, site: Site
+) -> None:
     task_id, _ = await _asked(client)
     await kill(site, "tasks/cancel", {"taskId": task_id}, "before-send.sfn.StopExecution")
     assert await client.status(task_id) == "RUNNING"
@@ -148,14 +164,18 @@ async def test_killed_between_recorded_cancel_and_stop_the_next_read_stops(clien
     assert await client.status(task_id) == "ABORTED"
 
 
-async def test_killed_between_stop_and_its_note_the_next_read_shows_the_end(client: Client, site: Site) -> None:
+async def test_killed_between_stop_and_its_note_the_next_read_shows_the_end(
+    client: Client, site: Site
+) -> None:
     task_id = await client.start("long_wait")
     await kill(site, "tasks/cancel", {"taskId": task_id}, "response-received.sfn.StopExecution")
 
     assert (await client.ended(task_id))["status"] == "cancelled"
 
 
-async def test_killed_at_the_first_sight_of_a_question_the_next_read_shows_it(client: Client, site: Site) -> None:
+async def test_killed_at_the_first_sight_of_a_question_the_next_read_shows_it(
+    client: Client, site: Site
+) -> None:
     task_id = await client.start("approval")
     await client.waiting(task_id)
     await kill(site, "tasks/get", {"taskId": task_id}, "before-send.dynamodb.UpdateItem")

@@ -136,7 +136,10 @@ async def test_a_question_that_no_client_could_show_is_refused_to_its_workflow(c
 
     ended = await client.ended(task_id)
 
-    assert output(ended) == {"Error": "McpInvalidInputRequest", "Cause": "params must be the JSON text of an object"}
+    assert output(ended) == {
+        "Error": "McpInvalidInputRequest",
+        "Cause": "params must be the JSON text of an object",
+    }
 
 
 async def test_a_question_is_hidden_from_a_client_that_cannot_take_it(client: Client) -> None:
@@ -166,7 +169,9 @@ async def test_everything_a_workflow_wrote_itself_expires_with_its_task(client: 
 
 @pytest.mark.requirement("R-116")
 @pytest.mark.parametrize("tool", ["long_wait", "approval"])
-async def test_a_cancelled_task_ends_as_cancelled_and_its_execution_is_stopped(client: Client, tool: str) -> None:
+async def test_a_cancelled_task_ends_as_cancelled_and_its_execution_is_stopped(
+    client: Client, tool: str
+) -> None:
     task_id = await client.start(tool)
     if tool == "approval":
         await client.questions(task_id)
@@ -180,7 +185,9 @@ async def test_a_cancelled_task_ends_as_cancelled_and_its_execution_is_stopped(c
 
 
 @pytest.mark.requirement("R-115", "R-116")
-async def test_update_and_cancel_of_a_finished_task_are_acknowledged_and_change_nothing(client: Client) -> None:
+async def test_update_and_cancel_of_a_finished_task_are_acknowledged_and_change_nothing(
+    client: Client,
+) -> None:
     task_id = await client.start("echo", {"day": "2026-07-28"})
     ended = await client.ended(task_id)
 
@@ -257,8 +264,19 @@ async def test_an_inline_caller_that_asks_gets_progress_and_log_messages(client:
     assert json.loads(answer.text) == {"rows": 3}
 
 
+async def test_everything_that_a_workflow_reported_expires_with_its_task(client: Client) -> None:
+    task_id = await client.start("progress")
+    await client.done(task_id)
+    await client.get(task_id)
+
+    items = await client.items(task_id)
+
+    assert len(items) == 4
+    assert len({item["expiresAt"]["N"] for item in items}) == 1
+
+
 async def test_an_inline_call_that_takes_too_long_is_stopped_and_says_so(client: Client) -> None:
-    before = {task_id for task_id in await _tasks(client)}
+    before = await _tasks(client)
 
     answer = await client.call("tools/call", {"name": "long_wait", "arguments": {}}, caps={})
 

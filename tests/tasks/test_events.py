@@ -45,3 +45,15 @@ async def test_events_stay_with_a_finished_task(world: World) -> None:
 
     assert ended.outcome is not None
     assert len(ended.events) == 1
+
+
+async def test_an_event_that_is_first_seen_after_the_end_is_stamped_too(world: World) -> None:
+    task = await world.create()
+    world.end(task)
+    world.clock.advance(5)
+    await world.get(task)
+    world.report(task, "1", "Done")
+
+    await world.get(task)
+
+    assert world.memory.expiries == {(task.record.task_id, "1"): task.record.expires_at}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.errors import EngineUnavailable, ExecutionUnknown
+from adapter.errors import EngineUnavailable, ExecutionUnknown, TaskNotFound
 from adapter.tasks.model import Ending
-from tests.tasks.world import HOUR_MS, World, store_down
+from tests.tasks.stepping import Operation, at_once, interleavings, stepped_process
+from tests.tasks.world import HOUR_MS, OWNER, World, store_down
 
 
 async def test_work_is_left_alone_by_default(world: World) -> None:
@@ -40,6 +41,12 @@ async def test_an_expired_task_is_stopped_once_per_lease_however_often_it_is_rea
     await world.absent(task)
 
     assert len(world.jobs.stopped) == 2
+
+
+def test_two_readers_of_an_expired_task_stop_it_once() -> None:
+    for world, readers in interleavings(_two_readers_of_an_expired_task):
+        assert all(isinstance(reader.error, TaskNotFound) for reader in readers)
+        assert len(world.jobs.stopped) == 1
 
 
 async def test_somebody_else_cannot_stop_an_expired_task(world: World) -> None:
@@ -92,3 +99,10 @@ async def test_answers_and_cancels_of_an_expired_task_are_not_found(world: World
         await (world.cancel(task) if request_name == "cancel" else world.answer(task, {question.key: {}}))
 
     assert world.jobs.stopped == world.jobs.answers == []
+
+
+def _two_readers_of_an_expired_task() -> tuple[World, list[Operation]]:
+    world = World()
+    task = at_once(world.create(ttl_ms=HOUR_MS, on_expire="stop"))
+    world.clock.advance(3600)
+    return world, [Operation(stepped_process(world).get(task.record.task_id, OWNER)) for _ in range(2)]

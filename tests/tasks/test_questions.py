@@ -133,14 +133,19 @@ async def test_questions_end_with_their_task(world: World) -> None:
     assert world.jobs.answers == []
 
 
-async def test_the_question_of_a_finished_task_is_not_even_looked_at(world: World) -> None:
+async def test_a_question_that_is_first_seen_after_the_end_is_only_stamped(world: World) -> None:
     task = await world.create()
     world.end(task)
     world.clock.advance(5)
     await world.get(task)
-    world.ask(task, "late", method="dance")
+    world.ask(task, "late")
+    world.ask(task, "odd", method="dance")
 
+    assert await world.calls(lambda: world.get(task)) == ["store.read", "store.adopt"]
     assert await world.calls(lambda: world.get(task)) == ["store.read"]
+    assert world.keys(await world.get(task)) == []
+    assert set(world.memory.expiries.values()) == {task.record.expires_at}
+    assert world.jobs.answers == []
 
 
 async def test_a_new_question_moves_the_time_of_the_last_update_and_later_reads_keep_it(world: World) -> None:

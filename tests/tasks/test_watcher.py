@@ -347,6 +347,25 @@ async def test_nothing_is_read_once_the_last_follower_has_left() -> None:
 
 
 @in_virtual_time
+async def test_a_read_that_ends_after_everybody_has_left_changes_nothing() -> None:
+    stage = Stage()
+    task = await stage.world.create()
+    get = stage.world.service.get
+
+    async def slow(task_id: str, owner: str) -> Task:
+        await _at(_now() + 5)
+        return await get(task_id, owner)
+
+    async with aclosing(stage.follow(task)) as changes:
+        await anext(changes)
+        stage.world.service.get = slow  # type: ignore[method-assign]
+        await _at(1)
+    stage.world.end(task)
+
+    assert await stage.reads_until(60) == 1
+
+
+@in_virtual_time
 async def test_the_pause_between_reads_grows_with_the_age_of_the_task_up_to_a_limit() -> None:
     stage = Stage(shortest=0.5, longest=4.0)
     task = await stage.world.create()

@@ -128,7 +128,7 @@ async function cancel() {
 
 async function outlives() {
   const { client, tasks } = await connected();
-  const plain = await d.refusal(client.callTool(d.compute, { timeout: job.timeout_ms }));
+  const plain = await d.refusal(client.callTool(d.slow, { timeout: job.timeout_ms }));
   const execution = await asTask(tasks, { requestTimeoutMs: job.timeout_ms });
   return { plain: plain.message, ...(await settled(execution)) };
 }

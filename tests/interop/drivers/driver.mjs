@@ -1,6 +1,6 @@
 // What all drivers in JavaScript share. A driver does one job and tells what it saw, one JSON object a line.
 //
-// The job is the first argument: {url, flow, era, tool, seconds, timeout_ms, task?}.
+// The job is the first argument: {url, flow, era, tool, seconds, timeout_ms, task}.
 
 export const NAME = "Ada";
 export const GREET = { name: "greet", arguments: { name: NAME } };
@@ -9,7 +9,9 @@ export const DECLINE = { action: "decline" };
 export const CLIENT = { name: "interop", version: "1.0.0" };
 
 export const job = JSON.parse(process.argv[2]);
-export const compute = { name: "compute", arguments: { seconds: job.seconds } };
+const computing = (name) => ({ name, arguments: { seconds: job.seconds } });
+export const compute = computing("compute");
+export const slow = computing("compute_inline");
 
 /** The call that the job's flow is about. */
 export const call = job.tool === "compute" ? compute : { name: job.tool, arguments: {} };
@@ -68,5 +70,5 @@ export async function continued(callTool) {
   const text = first.content[0].text;
   const task_id = text.match(/task id is (\S+)\./)[1];
   const second = await callTool({ name: "task_result", arguments: { task_id } });
-  return { first: text.split(". ")[0], text: second.content[0].text, status: second.structuredContent.status };
+  return { first: text.split(" after ")[0], text: second.content[0].text, status: second.structuredContent.status };
 }

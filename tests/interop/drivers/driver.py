@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 NAME = "Ada"
@@ -18,7 +18,7 @@ GREET = ("greet", {"name": NAME})
 
 
 class Job:
-    """The first argument: {url, flow, era, tool, seconds, timeout_ms, environment, node?, task?}."""
+    """The first argument: {url, flow, era, tool, seconds, timeout_ms, environment, node, task}."""
 
     def __init__(self, text: str) -> None:
         job = json.loads(text)
@@ -26,10 +26,10 @@ class Job:
         self.flow: str = job["flow"]
         self.era: str = job["era"]
         self.tool: str = job["tool"]
-        self.task: str = job.get("task") or ""
+        self.task: str = job["task"] or ""
         self.timeout: float = job["timeout_ms"] / 1000
         self.environment: str = job["environment"]
-        self.node: str | None = job.get("node")
+        self.node: str = job["node"]
         self.compute = ("compute", {"seconds": job["seconds"]})
         self.slow = ("compute_inline", {"seconds": job["seconds"]})
         self.call: tuple[str, dict[str, Any]] = (self.tool, _arguments(job))
@@ -39,7 +39,7 @@ def _arguments(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"seconds": job["seconds"]} if job["tool"].startswith("compute") else {}
 
 
-Flow = Callable[[Job], Awaitable[Mapping[str, Any]]]
+Flow = Callable[[Job], Coroutine[Any, Any, Mapping[str, Any]]]
 
 
 def tell(**line: Any) -> None:
@@ -51,15 +51,11 @@ def drive(flows: Mapping[str, Flow]) -> None:
     """Run the job's flow and tell what it saw, or how it broke."""
     job = Job(sys.argv[1])
     try:
-        tell(seen=asyncio.run(_run(flows[job.flow], job)))
+        tell(seen=asyncio.run(flows[job.flow](job)))
     except BaseException as problem:  # noqa: BLE001 - whatever it is, the runner has to know
         traceback.print_exc()
         tell(broke=f"{type(problem).__name__}: {problem}")
         sys.exit(1)
-
-
-async def _run(flow: Flow, job: Job) -> Mapping[str, Any]:
-    return await flow(job)
 
 
 def shown(text: str, structured: object, is_error: bool | None) -> dict[str, Any]:
@@ -95,7 +91,7 @@ async def continued(call_tool: CallTool, job: Job) -> dict[str, Any]:
     found = re.search(r"task id is (\S+)\.", text)
     assert found is not None, text
     result, structured = await call_tool("task_result", {"task_id": found[1]})
-    return {"first": text.split(". ")[0], "text": result, "status": structured["status"]}
+    return {"first": text.split(" after ")[0], "text": result, "status": structured["status"]}
 
 
 class Person:

@@ -91,7 +91,7 @@ async def cancel(job: Job) -> dict[str, Any]:
 
 async def outlives(job: Job) -> dict[str, Any]:
     async with client(job, limit=job.timeout) as connected:
-        plainly = await refusal(connected.call_tool(*job.compute), McpError)
+        plainly = await refusal(connected.call_tool(*job.slow), McpError)
         return {"plain": str(plainly), **await outcome(await as_task(connected, job))}
 
 

@@ -101,7 +101,7 @@ async def cancel(job: Job) -> dict[str, Any]:
 
 async def outlives(job: Job) -> dict[str, Any]:
     async with plain_client(job, limit=job.timeout) as connected:
-        plainly = await refusal(connected.call_tool(*job.compute), MCPError)
+        plainly = await refusal(connected.call_tool(*job.slow), MCPError)
     async with client(job, limit=job.timeout) as connected:
         return {"plain": str(plainly), **await outcome(await as_task(connected, job))}
 

@@ -13,7 +13,9 @@ from mcp.client.streamable_http import streamablehttp_client
 
 
 @asynccontextmanager
-async def connected(job: Job, person: Person | None = None) -> AsyncIterator[ClientSession]:
+async def connected(
+    job: Job, person: Person | None = None, *, limit: timedelta | None = None
+) -> AsyncIterator[ClientSession]:
     async def ask(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert person is not None
         await person.ask(params.message)
@@ -21,11 +23,10 @@ async def connected(job: Job, person: Person | None = None) -> AsyncIterator[Cli
 
     async with (
         streamablehttp_client(job.url) as (reader, writer, _),
-        ClientSession(reader, writer, elicitation_callback=ask if person else None) as session,
+        ClientSession(reader, writer, limit, elicitation_callback=ask if person else None) as session,
     ):
         initialized = await session.initialize()
-        session.protocol = initialized.protocolVersion
-        yield session
+        yield Connected(session, initialized.protocolVersion)
 
 
 def outcome(result: types.CallToolResult) -> dict[str, Any]:
@@ -50,9 +51,10 @@ async def blocking(session: ClientSession, task_id: str) -> dict[str, Any]:
 
 async def list_tools(job: Job) -> dict[str, Any]:
     async with connected(job) as session:
+        protocol = (await session.initialize()).protocolVersion
         tools = (await session.list_tools()).tools
         support = {tool.name: tool.execution and tool.execution.taskSupport for tool in tools}
-        return {"protocol": session.protocol, "tools": support}
+        return {"protocol": protocol, "tools": support}
 
 
 async def plain(job: Job) -> dict[str, Any]:
@@ -112,11 +114,9 @@ async def cancel(job: Job) -> dict[str, Any]:
 
 
 async def outlives(job: Job) -> dict[str, Any]:
-    limit = timedelta(seconds=job.timeout)
-    async with connected(job) as session:
-        plainly = await refusal(session.call_tool(*job.compute, read_timeout_seconds=limit), McpError)
+    async with connected(job, limit=timedelta(seconds=job.timeout)) as session:
+        plainly = await refusal(session.call_tool(*job.slow), McpError)
         task_id = await as_task(session, job)
-        session._session_read_timeout_seconds = limit  # otherwise only settable before the handshake
         waited = await refusal(blocking(session, task_id), McpError)
         polled = await followed(session, task_id)
         return {"plain": str(plainly), "blocking": str(waited), **polled}

@@ -97,7 +97,7 @@ async def cancel(job: Job) -> dict[str, Any]:
 
 async def outlives(job: Job) -> dict[str, Any]:
     async with client(job, limit=job.timeout) as connected:
-        plainly = await refusal(connected.call_tool(*job.compute), MCPError)
+        plainly = await refusal(connected.call_tool(*job.slow), MCPError)
     async with client(job, Person(), limit=job.timeout) as connected:
         return {"plain": str(plainly), **outcome(await connected.call_tool(*job.call))}
 

@@ -96,7 +96,7 @@ async function cancel() {
 
 async function outlives() {
   const { client } = await connected();
-  const plain = await d.refusal(client.callTool(d.compute, CallToolResultSchema, timeout));
+  const plain = await d.refusal(client.callTool(d.slow, CallToolResultSchema, timeout));
   return { plain: plain.message, ...finished(await streamed(client, { options: timeout })) };
 }
 
