@@ -88,7 +88,7 @@ class LegacyTasks:
         if call.owner == ANONYMOUS:
             raise RpcError(METHOD_NOT_FOUND, "Tasks are not listed where callers cannot be told apart")
         before = None
-        if "cursor" in call.params:
+        if call.params.get("cursor") is not None:
             cursor = read_cursor(self._signer, _LIST, call.params["cursor"])
             if not self._signer.is_mark("owner", call.owner, cursor.get("owner")):
                 raise bad_cursor()

@@ -39,7 +39,9 @@ class Client:
 _LOSES_CONTENT = "the helper gives the message only; `tasks/result` has it all"
 _MESSAGE_ONLY = "the client shows the message only, not code and data"
 _NO_ELICITATION = "declares no elicitation, so that nothing is asked (read off the wire)"
-_ALWAYS_TASKS = "declares tasks in every call, so that no call of an `optional` tool is plain (read off the wire)"
+_ALWAYS_TASKS = (
+    "declares tasks in every call, so that no call of an `optional` tool is plain (read off the wire)"
+)
 _DECLARED_NOTHING = {"declares_tasks": True, "declares_elicitation": False}
 _MESSAGE = {"message": "The ledger is closed"}
 _MINUTE = "Request timed out after 1m00s (tools/call)"
@@ -140,9 +142,7 @@ FASTMCP3 = Client(
     LEGACY,
     also={
         "cancel": {"result": "Task was cancelled"},
-        "outlives": {
-            "plain": "Timed out while waiting for response to ClientRequest. Waited 2.0 seconds."
-        },
+        "outlives": {"plain": "Timed out while waiting for response to ClientRequest. Waited 2.0 seconds."},
     },
 )
 FASTMCP4 = Client(
@@ -158,7 +158,10 @@ FASTMCP4 = Client(
         "outlives": {"plain": "Request 'tools/call' timed out"},
     },
     instead={"rpc_error": {"text": "The ledger is closed", "is_error": True}},
-    notes={"continued": "without `fastmcp-tasks`, which declares tasks in every call", "rpc_error": _MESSAGE_ONLY},
+    notes={
+        "continued": "without `fastmcp-tasks`, which declares tasks in every call",
+        "rpc_error": _MESSAGE_ONLY,
+    },
 )
 INSPECTOR_LEGACY = Client(
     "inspector-legacy",

@@ -76,7 +76,9 @@ class Workshop:
         }
         log = self.logs / f"{client.name}-{flow.name}-{part}.log"
         with log.open("wb") as output:
-            return await _told([*self._command(client), json.dumps(job)], self._environment(), output, kill=kill)
+            return await _told(
+                [*self._command(client), json.dumps(job)], self._environment(), output, kill=kill
+            )
 
     def _command(self, client: Client) -> list[str]:
         folder = self.environments / client.environment

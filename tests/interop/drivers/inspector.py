@@ -28,6 +28,11 @@ class Said:
     error: str | None
 
     @property
+    def first_sentence(self) -> str:
+        assert self.error is not None
+        return self.error.split(". ")[0]
+
+    @property
     def outcome(self) -> dict[str, Any]:
         """The result of a tool, as the runner compares it."""
         if self.value is None:
@@ -40,10 +45,9 @@ class Program:
     """One of the Inspector's programs. `hurry`: its request time-out comes after the job's `timeout`."""
 
     def __init__(self, job: Job, script: str, extra: Mapping[str, str], *, hurry: bool = False) -> None:
-        assert job.node is not None
         self._command = [job.node, str(Path(job.environment) / PACKAGE / script)]
         self._environment = {**os.environ, **extra, "HOME": job.environment, "NO_COLOR": "1"}
-        self._environment["MCP_INSPECTOR_SECRET_STORE"] = "memory"  # noqa: S105 - where secrets would be kept
+        self._environment["MCP_INSPECTOR_SECRET_STORE"] = "memory"
         if hurry:
             preload = Path(__file__).with_name("hurry.mjs").as_uri()
             self._environment["NODE_OPTIONS"] = f"--import {preload}"

@@ -18,7 +18,9 @@ async def run(program: Program, job: Job, *arguments: str, url: str | None = Non
     return await program.run(*server, *arguments)
 
 
-async def call(program: Program, job: Job, name: str, arguments: dict[str, Any], url: str | None = None) -> Said:
+async def call(
+    program: Program, job: Job, name: str, arguments: dict[str, Any], url: str | None = None
+) -> Said:
     called = ["--method", "tools/call", "--tool-name", name, "--tool-args-json", json.dumps(arguments)]
     return await run(program, job, *called, url=url)
 
@@ -62,18 +64,22 @@ async def declarations(job: Job) -> dict[str, Any]:
     }
 
 
+async def refused(job: Job, method: str) -> dict[str, Any]:
+    return {"refused": (await run(cli(job), job, "--method", method)).first_sentence}
+
+
 async def cancel(job: Job) -> dict[str, Any]:
-    return {"refused": (await run(cli(job), job, "--method", "tasks/cancel")).error}
+    return await refused(job, "tasks/cancel")
 
 
 async def outlives(job: Job) -> dict[str, Any]:
     program = cli(job, hurry=True)
     plainly = await call(program, job, *job.slow)
-    return {"plain": plainly.error, **(await call(program, job, *job.call)).outcome}
+    return {"plain": plainly.first_sentence, **(await call(program, job, *job.call)).outcome}
 
 
 async def leave(job: Job) -> dict[str, Any]:
-    return {"refused": (await run(cli(job), job, "--method", "tasks/result")).error}
+    return await refused(job, "tasks/result")
 
 
 drive(

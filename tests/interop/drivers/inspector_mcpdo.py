@@ -119,7 +119,7 @@ async def cancel(job: Job) -> dict[str, Any]:
 async def outlives(job: Job) -> dict[str, Any]:
     async with daemon(job, hurry=True) as mcpdo:
         plainly = await mcpdo.call(*job.slow)
-        return {"plain": plainly.error, **(await mcpdo.call(*job.call, task=True)).outcome}
+        return {"plain": plainly.first_sentence, **(await mcpdo.call(*job.call, task=True)).outcome}
 
 
 async def leave(job: Job) -> dict[str, Any]:

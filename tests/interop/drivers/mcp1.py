@@ -13,9 +13,11 @@ from mcp.client.streamable_http import streamablehttp_client
 
 
 @asynccontextmanager
-async def connected(
-    job: Job, person: Person | None = None, *, limit: timedelta | None = None
+async def opened(
+    job: Job, person: Person | None = None, limit: timedelta | None = None
 ) -> AsyncIterator[ClientSession]:
+    """A session before its handshake."""
+
     async def ask(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert person is not None
         await person.ask(params.message)
@@ -25,8 +27,16 @@ async def connected(
         streamablehttp_client(job.url) as (reader, writer, _),
         ClientSession(reader, writer, limit, elicitation_callback=ask if person else None) as session,
     ):
-        initialized = await session.initialize()
-        yield Connected(session, initialized.protocolVersion)
+        yield session
+
+
+@asynccontextmanager
+async def connected(
+    job: Job, person: Person | None = None, limit: timedelta | None = None
+) -> AsyncIterator[ClientSession]:
+    async with opened(job, person, limit) as session:
+        await session.initialize()
+        yield session
 
 
 def outcome(result: types.CallToolResult) -> dict[str, Any]:
@@ -50,7 +60,7 @@ async def blocking(session: ClientSession, task_id: str) -> dict[str, Any]:
 
 
 async def list_tools(job: Job) -> dict[str, Any]:
-    async with connected(job) as session:
+    async with opened(job) as session:
         protocol = (await session.initialize()).protocolVersion
         tools = (await session.list_tools()).tools
         support = {tool.name: tool.execution and tool.execution.taskSupport for tool in tools}

@@ -84,8 +84,8 @@ async def failing(job: Job) -> dict[str, Any]:
         try:
             return outcome(await connected.call_tool(*job.call))
         except TaskFailed as failed:
-            assert failed.task.error is not None
-            return failed.task.error.model_dump()
+            error = failed.task.error
+            return {} if error is None else error.model_dump()
 
 
 async def cancel(job: Job) -> dict[str, Any]:
@@ -107,9 +107,7 @@ async def leave(job: Job) -> dict[str, Any]:
     async with client(job, person) as connected:
         task_id = await as_task(connected, job)
         tell(task=task_id)
-        return outcome(
-            await follow_task(connected.session, task_id, lambda message: answer(person, message))
-        )
+        return outcome(await follow_task(connected.session, task_id, lambda message: answer(person, message)))
 
 
 async def resume(job: Job) -> dict[str, Any]:
