@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
@@ -48,13 +50,20 @@ def calling(client: LegacyClient, params: Json, arguments: Json | None = None) -
     return client.stream(client.request("tools/call", sent, identifier="call"))
 
 
-async def finished(client: LegacyClient, stream: Any) -> LegacyAnswer:
-    """The rest of a reply, while time passes for the job."""
-    reading = asyncio.create_task(stream.rest())
-    while not reading.done():
-        client.mcp.clock.advance(1)
-        await asyncio.wait({reading}, timeout=0.001)
-    return reading.result()
+@asynccontextmanager
+async def time_passing(mcp: Mcp) -> AsyncIterator[None]:
+    """The clock goes on, so that the end of a job is seen."""
+
+    async def tick() -> None:
+        while True:
+            mcp.clock.advance(0.1)
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        ticking.cancel()
 
 
 async def answered(
@@ -62,11 +71,11 @@ async def answered(
 ) -> LegacyAnswer:
     """The reply to a call whose questions got these answers (None: an error), in turn."""
     client = await able(mcp, version)
-    async with calling(client, params, arguments) as stream:
+    async with time_passing(mcp), calling(client, params, arguments) as stream:
         for answer in answers:
             request = await stream.next()
             await client.answer(request, answer)
-        return await finished(client, stream)
+        return await stream.rest()
 
 
 # --- asked and answered ---------------------------------------------------------------------------------
@@ -77,11 +86,11 @@ async def answered(
 async def test_a_plain_call_asks_on_its_stream_and_answers_there() -> None:
     mcp = asking_first(CONFIRM)
     client = await able(mcp)
-    async with calling(client, PLAIN) as stream:
+    async with time_passing(mcp), calling(client, PLAIN) as stream:
         request = await stream.next()
         assert mcp.engine.started == []
         await client.answer(request, YES)
-        answer = await finished(client, stream)
+        answer = await stream.rest()
 
     assert request["method"] == "elicitation/create"
     assert request["params"] == {**CONFIRM["ok"]["params"], "mode": "form"}
@@ -148,7 +157,8 @@ async def test_arguments_that_a_form_would_fill_are_not_asked_for_again() -> Non
     mcp = asking_first(fills)
 
     filled = await answered(mcp, PLAIN, accepted(name="Ada"))
-    given = await answered(mcp, PLAIN, arguments={"name": "Bob"})
+    async with time_passing(mcp):
+        given = await (await able(mcp)).call("tools/call", {"name": "job", "arguments": {"name": "Bob"}})
 
     assert orjson.loads(filled.text) == {"name": "Ada"}
     assert orjson.loads(given.text) == {"name": "Bob"}
