@@ -31,6 +31,8 @@ from .signing import Signer
 
 _LIST = "task-list"
 _PAGE = 20
+_SOON_MS = 1_000
+"""For a client that has come back to a question: it is asked with its next look."""
 
 
 class LegacyTasks:
@@ -61,6 +63,8 @@ class LegacyTasks:
         shown = self._shapes.task(task, call.session.capabilities)
         requests = []
         if task.outcome is None and accepts_events(call.request.headers):
+            if await self._offers.introduce(task, call.session):
+                return {**shown, "pollInterval": min(shown["pollInterval"], _SOON_MS)}
             requests = await self._offers.of_task(task, call.session)
         if not requests:
             return shown

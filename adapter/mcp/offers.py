@@ -46,9 +46,8 @@ class Offers:
         """
         if session.nonce is None:
             return []
-        requests = {q.key: input_request(q) for q in task.open_questions(self._clock())}
-        takes = {key for key, r in requests.items() if session.takes(r["method"], r["params"])}
-        offered = await self._service.offer(task, takes, session.nonce) if takes else []
+        requests = self._that_it_takes(task, session)
+        offered = await self._service.offer(task, requests, session.nonce) if requests else []
         task_id = task.record.task_id
         meta = related(task_id) if related_task else {}
         about = {"task": task_id, "session": session.nonce}
@@ -56,6 +55,28 @@ class Offers:
             _request(self._identifier(_TASK, {**about, "key": q.key}), requests[q.key], session, meta)
             for q in offered
         ]
+
+    async def introduce(self, task: Task, session: Session) -> bool:
+        """Whether this session has now seen, for the first time, questions that are older than it is.
+
+        Who comes back to a task asks for its status before it is ready for requests about it; a client in use answers
+        `cancel` by itself to what comes that early. So they are for its next look.
+        """
+        if session.nonce is None:
+            return False
+        older = {
+            question.key
+            for question in task.open_questions(self._clock())
+            if question.asked_at < session.begun_at and session.nonce not in question.offers
+        }
+        older &= self._that_it_takes(task, session).keys()
+        if older:
+            await self._service.offer(task, older, session.nonce, lease_ms=0)
+        return bool(older)
+
+    def _that_it_takes(self, task: Task, session: Session) -> dict[str, JsonObject]:
+        requests = {q.key: input_request(q) for q in task.open_questions(self._clock())}
+        return {key: r for key, r in requests.items() if session.takes(r["method"], r["params"])}
 
     def before_start(
         self, ask: str, requests: Mapping[str, JsonObject], session: Session, owner: str

@@ -42,6 +42,8 @@ class Session:
     capabilities: JsonObject = field(default_factory=dict)
     nonce: str | None = None
     """Names the session; None without one."""
+    begun_at: int = 0
+    """When the client initialized, in epoch milliseconds."""
 
     def takes(self, method: str, params: JsonObject) -> bool:
         """Whether this client can be sent such a request (L-06, L-52)."""
@@ -57,7 +59,7 @@ class Sessions:
         self._signer = signer
         self._clock = clock
         self._seconds = seconds
-        self._read: OrderedDict[tuple[str, str], tuple[Session, int]] = OrderedDict()
+        self._read: OrderedDict[tuple[str, str], Session] = OrderedDict()
 
     def issue(self, version: str, capabilities: JsonObject, owner: str) -> str:
         payload = {
@@ -65,7 +67,7 @@ class Sessions:
             "capabilities": _kept(version, capabilities),
             "owner": self._signer.mark("owner", owner),
             "nonce": secrets.token_urlsafe(9),
-            "expires": self._clock() // 1000 + int(self._seconds),
+            "at": self._clock(),
         }
         return PREFIX + self._signer.sign(_PURPOSE, payload)
 
@@ -73,23 +75,23 @@ class Sessions:
         """None where the client has no session of ours. Raises UnknownSession."""
         if identifier is None or not identifier.startswith(PREFIX):
             return None
-        session, expires = self._read.get((identifier, owner)) or self._verified(identifier, owner)
-        if expires * 1000 <= self._clock():
+        session = self._read.get((identifier, owner)) or self._verified(identifier, owner)
+        if session.begun_at + self._seconds * 1000 <= self._clock():
             raise UnknownSession
         return session
 
-    def _verified(self, identifier: str, owner: str) -> tuple[Session, int]:
+    def _verified(self, identifier: str, owner: str) -> Session:
         try:
             payload = self._signer.verify(_PURPOSE, identifier.removeprefix(PREFIX))
         except BadSignature:
             raise UnknownSession from None
         if not self._signer.is_mark("owner", owner, payload["owner"]):
             raise UnknownSession
-        session = Session(payload["version"], payload["capabilities"], payload["nonce"])
-        self._read[identifier, owner] = session, payload["expires"]
+        session = Session(payload["version"], payload["capabilities"], payload["nonce"], payload["at"])
+        self._read[identifier, owner] = session
         if len(self._read) > _CACHED:
             self._read.popitem(last=False)
-        return session, payload["expires"]
+        return session
 
 
 def _kept(version: str, capabilities: JsonObject) -> dict[str, Any]:

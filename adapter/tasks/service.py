@@ -145,14 +145,16 @@ class TaskService:
             if question.key == key:
                 await self._give(task, question, DECLINE, now)
 
-    async def offer(self, task: Task, keys: Collection[str], session: str) -> list[Question]:
-        """The questions among `keys` to send to this session as requests now: each once per OFFER_MS (D10)."""
+    async def offer(
+        self, task: Task, keys: Collection[str], session: str, *, lease_ms: int = OFFER_MS
+    ) -> list[Question]:
+        """The questions among `keys` to send to this session as requests now: each once per lease (D10)."""
         now = self._clock()
         offered = []
         for question in task.open_questions(now):
             if question.key not in keys or not question.may_be_offered(session, now):
                 continue
-            task_id, until = task.record.task_id, now + OFFER_MS
+            task_id, until = task.record.task_id, now + lease_ms
             if await self._store.claim_offer(task_id, question, session, now=now, until=until):
                 offered.append(question)
         return offered
