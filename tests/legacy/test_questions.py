@@ -163,7 +163,7 @@ async def test_a_question_sent_on_one_method_is_not_sent_on_the_other(mcp: Mcp) 
 
 
 @pytest.mark.requirement("L-48")
-async def test_a_new_session_is_asked_at_once(mcp: Mcp) -> None:
+async def test_a_new_session_is_asked_too(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
     mcp.ask(task_id)
     await client.asked(task_id)

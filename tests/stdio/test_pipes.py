@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -70,7 +71,7 @@ async def test_a_line_that_is_too_long_may_be_the_last() -> None:
     assert await all_lines(reader(b"x" * 50)) == [TOO_LONG]
 
 
-async def test_a_line_that_is_too_long_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_line_that_is_too_long_is_told_as_one() -> None:
     answer = await Mcp(tool()).post(TOO_LONG)
 
     assert answer.refusal == (400, -32700)
@@ -92,24 +93,36 @@ class Ends:
     def close(self) -> None:
         os.close(self.input_write)
 
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        with os.fdopen(self.input_read) as standard_input, self.output.open("w") as standard_output:
+            with standing_for(standard_input, standard_output):
+                yield
+
+
+@contextmanager
+def standing_for(standard_input: IO[str], standard_output: IO[str]) -> Iterator[None]:
+    """These are the standard input and output in the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", standard_input)
+        patch.setattr(sys, "stdout", standard_output)
+        yield
+
 
 @pytest.fixture
-def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
-    ends = Ends(tmp_path)
-    with os.fdopen(ends.input_read) as standard_input, ends.output.open("w") as standard_output:
-        monkeypatch.setattr(sys, "stdin", standard_input)
-        monkeypatch.setattr(sys, "stdout", standard_output)
-        yield ends
+def ends(tmp_path: Path) -> Ends:
+    return Ends(tmp_path)
 
 
 @pytest.mark.requirement("R-140")
 async def test_what_others_print_goes_to_standard_error(
     ends: Ends, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with standard_pipes() as (_, write):
-        print("from a library")  # noqa: T201 - as a library might
-        await asyncio.gather(write(b'{"a":1}'), write(b'{"b":2}'))
-        ends.close()
+    with ends.in_place():
+        async with standard_pipes() as (_, write):
+            print("from a library")  # noqa: T201 - as a library might
+            await asyncio.gather(write(b'{"a":1}'), write(b'{"b":2}'))
+            ends.close()
 
     assert sorted(ends.output.read_bytes().splitlines()) == [b'{"a":1}', b'{"b":2}']
     assert "from a library" in capsys.readouterr().err
@@ -117,20 +130,19 @@ async def test_what_others_print_goes_to_standard_error(
 
 @pytest.mark.requirement("R-140", "R-143")
 async def test_one_client_is_served_until_it_closes_our_input(ends: Ends) -> None:
-    serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint))
-    ends.give(b'{"jsonrpc":"2.0","id":1,"me')
-    ends.give(b'thod":"ping"}\n')
-    await until(lambda: ends.output.read_bytes().endswith(b"\n"))
-    ends.close()
-    async with asyncio.timeout(5):
-        await serving
+    with ends.in_place():
+        serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint))
+        ends.give(b'{"jsonrpc":"2.0","id":1,"me')
+        ends.give(b'thod":"ping"}\n')
+        await until(lambda: ends.output.read_bytes().endswith(b"\n"))
+        ends.close()
+        async with asyncio.timeout(5):
+            await serving
 
     assert ends.output.read_bytes() == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 
-async def test_nobody_is_told_of_input_after_the_loop_is_closed(
-    ends: Ends, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_is_told_of_input_after_the_loop_is_closed(ends: Ends) -> None:
     """The thread that reads outlives the loop at most until the next input."""
     loop = asyncio.new_event_loop()
     loop.close()
@@ -139,19 +151,14 @@ async def test_nobody_is_told_of_input_after_the_loop_is_closed(
     await asyncio.to_thread(pipes._pump, ends.input_read, loop, asyncio.StreamReader())
 
     ends.close()
+    os.close(ends.input_read)
 
 
-def test_a_file_can_be_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_can_be_the_input(tmp_path: Path) -> None:
     requests, output = tmp_path / "requests", tmp_path / "output"
     requests.write_bytes(b'{"jsonrpc":"2.0","id":"x","method":"ping"}\n')
 
-    def serve(standard_input: IO[str], standard_output: IO[str]) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", standard_input)
-            patch.setattr(sys, "stdout", standard_output)
-            asyncio.run(serve_stdio(Mcp(tool()).parts.endpoint))
-
-    with requests.open() as standard_input, output.open("w") as standard_output:
-        serve(standard_input, standard_output)
+    with requests.open() as given, output.open("w") as taken, standing_for(given, taken):
+        asyncio.run(serve_stdio(Mcp(tool()).parts.endpoint))
 
     assert output.read_bytes() == b'{"jsonrpc":"2.0","id":"x","result":{}}\n'

@@ -105,6 +105,8 @@ def child(*arguments: str, environment: Mapping[str, str] | None = None, **optio
         if process.poll() is None:
             process.kill()
         process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 @pytest.fixture

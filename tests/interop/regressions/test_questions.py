@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from tests.support.adapter import Json, Mcp, accepted, tool
-from tests.support.legacy import FORMS, RELATED, LegacyClient
+from tests.support.legacy import FORMS, LegacyClient
 
 YES = accepted(sure=True)
 
@@ -24,25 +22,6 @@ async def come_back(mcp: Mcp) -> tuple[LegacyClient, str]:
     mcp.ask(task_id)
     mcp.clock.advance(0.001)
     return await LegacyClient.opened(mcp, capabilities=FORMS), task_id
-
-
-@pytest.mark.requirement("L-44")
-async def test_a_question_on_a_plain_call_names_no_task(mcp: Mcp) -> None:
-    """ext-tasks 0.2 answers `cancel` by itself to a request about a task that it did not make."""
-    client = await LegacyClient.opened(mcp, capabilities=FORMS)
-    async with client.stream(client.request("tools/call", {"name": "job", "arguments": {}})) as stream:
-        reading = asyncio.create_task(stream.next())
-        while not mcp.engine.started:
-            await asyncio.sleep(0)
-        mcp.ask(mcp.only_task)
-        question = await reading
-        await client.answer(question, YES)
-        mcp.end(mcp.only_task, '"done"')
-        answer = await stream.rest()
-
-    assert RELATED not in question["params"].get("_meta", {})
-    assert mcp.given == {"q": YES}
-    assert answer.text == "done"
 
 
 @pytest.mark.requirement("L-48")
