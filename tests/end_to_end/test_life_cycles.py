@@ -306,7 +306,7 @@ async def test_a_subscriber_is_told_of_every_change_up_to_the_end(client: Client
     task_id = await client.start("approval")
     wanted = {"notifications": {"taskIds": [task_id]}}
     async with client.stream("subscriptions/listen", wanted, caps=FORMS) as stream:
-        told = []
+        told: list[Json] = []
         while not told or "inputRequests" not in told[-1]:
             told.append((await stream.next())["params"])
         (key,) = told[-1]["inputRequests"]
