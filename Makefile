@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint format conformance bench setup clean
+.PHONY: demo test lint format conformance interop bench setup clean
 
 demo: $(VENV)/.local
 	$(BIN)/adapter tour
@@ -27,6 +27,9 @@ format: $(VENV)/.test
 conformance: $(VENV)/.test
 	$(BIN)/python -m tests.conformance.run
 
+interop: $(VENV)/.test
+	$(BIN)/python -m tests.interop.run
+
 bench: $(VENV)/.test
 	$(BIN)/python -m bench.run
 
@@ -45,4 +48,4 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(VENV)/.local
 
 clean:
-	rm -rf $(VENV) .node .coverage* htmlcov .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .interop .node .coverage* htmlcov .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -67,7 +67,9 @@ class AnswerRefused(EngineError):
 class EngineUnavailable(EngineError):
     """The job system could not be asked now. `throttled` says that it asked us to slow down."""
 
-    def __init__(self, message: str = "The job system cannot be reached now", *, throttled: bool = False) -> None:
+    def __init__(
+        self, message: str = "The job system cannot be reached now", *, throttled: bool = False
+    ) -> None:
         super().__init__(message)
         self.throttled = throttled
 

@@ -11,11 +11,28 @@ from adapter.aws import open_aws
 from adapter.engines.step_functions import StepFunctions
 from adapter.errors import ConfigurationError
 from adapter.mcp.access import Access
+from adapter.mcp.asking import Asking
+from adapter.mcp.companions import RESERVED, Companions
 from adapter.mcp.endpoint import Endpoint
+from adapter.mcp.inline import Inline
 from adapter.mcp.inputs import QuestionPolicy, request_problem
+from adapter.mcp.legacy import Legacy
+from adapter.mcp.legacy_shapes import VERSIONS, LegacyShapes
+from adapter.mcp.legacy_tasks import LegacyTasks
+from adapter.mcp.legacy_tools import LegacyTools
+from adapter.mcp.listen import Listen
+from adapter.mcp.listing import Listing
+from adapter.mcp.modern import VERSION as MODERN
 from adapter.mcp.modern import Modern
+from adapter.mcp.offers import Offers
+from adapter.mcp.resumption import Resumptions
+from adapter.mcp.rounds import Rounds
+from adapter.mcp.session import Sessions
 from adapter.mcp.signing import Signer
-from adapter.mcp.tool_methods import ENGINE, Exposed
+from adapter.mcp.starting import ENGINE, Exposed, Starter
+from adapter.mcp.task_methods import TaskMethods
+from adapter.mcp.task_shapes import TaskShapes
+from adapter.mcp.tool_methods import ToolMethods
 from adapter.settings import Settings
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.tasks.clock import Clock, system_clock
@@ -52,11 +69,62 @@ def assemble(
     service = TaskService(store, {ENGINE: engine}, QuestionPolicy(), pace=pace, budget=budget, clock=clock)
     longest = settings.watch_max
     watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
-    exposed = Exposed(catalog, targets, settings.page_size, settings.list_ttl_ms)
+    endpoint = _endpoint(settings, catalog, targets, service, watcher, clock)
+    return Parts(endpoint, service, watcher)
+
+
+def _endpoint(
+    settings: Settings,
+    catalog: Catalog,
+    targets: Mapping[str, str],
+    service: TaskService,
+    watcher: Watcher,
+    clock: Clock,
+) -> Endpoint:
+    on, limit, max_chars = (
+        settings.companion_tools == "on",
+        settings.inline_wait_limit,
+        settings.max_result_chars,
+    )
+    exposed = Exposed(catalog, targets, settings.list_ttl_ms, int(settings.max_ttl * 1000))
     signer = Signer(settings.keys or (secrets.token_bytes(32),))
-    modern = Modern(exposed, service, watcher, signer, inline_limit=settings.inline_wait_limit, clock=clock)
+    starter = Starter(exposed, service, Rounds(signer, clock))
+    inline = Inline(service, watcher, clock, limit=limit, companions=on, max_chars=max_chars)
+    companions = Companions(service, watcher, catalog, clock, on=on, limit=limit, max_chars=max_chars)
+    listing = Listing(signer, f"{catalog.digest}{on}", settings.page_size)
+    shapes = TaskShapes(clock)
+    modern = Modern(
+        ToolMethods(exposed, shapes, starter, inline, companions, listing),
+        TaskMethods(service, shapes),
+        Listen(watcher, shapes),
+        supported=(MODERN, *VERSIONS),
+        list_ttl_ms=settings.list_ttl_ms,
+    )
+    old_shapes = LegacyShapes(clock, settings.legacy_input_status)
+    offers, resumptions = Offers(service, signer, clock), Resumptions(signer, clock)
+    hold = settings.legacy_hold
+    legacy = Legacy(
+        LegacyTools(
+            exposed,
+            service,
+            old_shapes,
+            starter,
+            Asking(starter, service, offers),
+            inline,
+            companions,
+            listing,
+            offers,
+            resumptions,
+            hold=hold,
+        ),
+        LegacyTasks(service, watcher, old_shapes, offers, signer, resumptions, hold=hold),
+        offers,
+        Sessions(signer, clock, settings.max_ttl),
+        resumptions,
+        by_session=settings.isolation == "session",
+    )
     access = Access(settings.allowed_hosts, settings.allowed_origins, settings.max_body_bytes)
-    return Parts(Endpoint(access, modern), service, watcher)
+    return Endpoint(access, modern, legacy)
 
 
 @asynccontextmanager
@@ -78,6 +146,11 @@ async def open_adapter(
 def check_catalog(catalog: Catalog, settings: Settings) -> None:
     """What only the whole configuration can tell. Raises ConfigurationError."""
     for tool in catalog:
+        if tool.name in RESERVED and settings.companion_tools == "on":
+            raise ConfigurationError(
+                f"tool {tool.name!r}: the name belongs to a companion tool; rename it, or set "
+                "ADAPTER_COMPANION_TOOLS=off"
+            )
         if tool.ttl > settings.max_ttl:
             raise ConfigurationError(
                 f"{settings.tools}: tool {tool.name!r}: timeout and retention together are longer than the limit of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -44,6 +44,21 @@ class Settings(BaseSettings):
 
     inline_wait_limit: float = Field(25.0, ge=0)
     """Upper bound of any tool's `inline_wait`: below the 29 s at which API Gateway gives up."""
+
+    companion_tools: Literal["on", "off"] = "on"
+    """Whether `task_status`, `task_result`, `task_answer`, `task_cancel` continue what outlasts a plain call."""
+
+    max_result_chars: int = Field(100_000, gt=0)
+    """Longer text in the result of a plain call is cut, with a note of how to get the rest."""
+
+    legacy_hold: float = Field(20.0, gt=0)
+    """How long `tasks/result` of 2025-11-25 holds its stream before the client has to come back."""
+
+    legacy_input_status: Literal["input_required", "working"] = "input_required"
+    """The status that 2025-11-25 clients see while a question is open."""
+
+    isolation: Literal["caller", "session"] = "caller"
+    """Who owns a task where nobody is authenticated: everybody who knows its id, or one legacy session."""
 
     refresh_min: float = Field(2.0, gt=0)
     refresh_max: float = Field(60.0, gt=0)

@@ -18,7 +18,7 @@ class NoAnswer(CommandError):
     """Nobody here can answer."""
 
     def __init__(self, question: str) -> None:
-        super().__init__(f"an answer is needed: {question}", ExitCode.INPUT_NEEDED)
+        super().__init__(f"an answer is needed: {question.rstrip('.?! ')}", ExitCode.INPUT_NEEDED)
 
 
 class AnswerSource(Protocol):

@@ -26,6 +26,7 @@ app = typer.Typer(
 Tools = Annotated[
     Path | None, typer.Option("--tools", metavar="FILE", help="The tools file. [ADAPTER_TOOLS]")
 ]
+Stdio = Annotated[bool, typer.Option("--stdio", help="Speak MCP over standard input and output; no port.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="TCP port; 0 takes a free one.")]
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Arguments: a JSON object, or @FILE.")
@@ -69,6 +70,7 @@ def common(
 def dev(
     tools: Tools = None,
     port: Port = defaults.PORT,
+    stdio: Stdio = False,
     end_with_stdin: Annotated[bool, typer.Option("--end-with-stdin", hidden=True)] = False,
 ) -> None:
     """Serve the sample pipelines, or yours, from an embedded AWS on this machine.
@@ -77,7 +79,7 @@ def dev(
     """
     from . import dev as command
 
-    command.run(tools, port, end_with_stdin=end_with_stdin)
+    command.run(tools, port, stdio=stdio, end_with_stdin=end_with_stdin)
 
 
 @app.command(short_help="Serve your state machines from real AWS.")
@@ -86,6 +88,7 @@ def serve(
     tools: Tools = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = defaults.HOST,
     port: Port = defaults.PORT,
+    stdio: Stdio = False,
 ) -> None:
     """Serve your state machines: production server, AWS from the environment.
 
@@ -93,7 +96,7 @@ def serve(
     """
     from . import serve as command
 
-    command.run(tools, host, port)
+    command.run(tools, host, port, stdio=stdio)
 
 
 @app.command(short_help="Call a tool as a task and follow it.", epilog=CALL_EXIT_CODES)

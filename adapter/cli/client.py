@@ -14,8 +14,7 @@ import aiohttp
 import orjson
 
 from adapter import __version__
-from adapter.mcp.meta import CAPABILITIES_KEY, PREFIX, TASKS_EXTENSION, VERSION_KEY
-from adapter.mcp.modern import VERSION
+from adapter.mcp.meta import CAPABILITIES_KEY, MODERN_VERSION, PREFIX, TASKS_EXTENSION, VERSION_KEY
 from adapter.tools.schema import header_parameters
 
 from .exits import CommandError, ExitCode
@@ -127,7 +126,7 @@ class McpClient:
         headers: Mapping[str, str] | None,
     ) -> AsyncGenerator[JsonObject, None]:
         envelope = {
-            VERSION_KEY: VERSION,
+            VERSION_KEY: MODERN_VERSION,
             CAPABILITIES_KEY: self._capabilities,
             PREFIX + "clientInfo": _CLIENT_INFO,
         }
@@ -140,7 +139,7 @@ class McpClient:
         standard = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": VERSION,
+            "MCP-Protocol-Version": MODERN_VERSION,
             "Mcp-Method": method,
             **({"Mcp-Name": _header_value(name)} if name is not None else {}),
         }

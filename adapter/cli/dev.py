@@ -18,6 +18,7 @@ from adapter.aws import open_aws
 from adapter.local.deploy import deploy
 from adapter.local.engine import LocalAws
 from adapter.main import check_catalog, open_adapter
+from adapter.stdio.pipes import serve_stdio
 from adapter.stores.table import create_table
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
@@ -34,7 +35,7 @@ _ANY_ORIGIN = ("*",)
 """For CORS only: pages of other hosts than ours are refused by the endpoint itself."""
 
 
-def run(tools: Path | None, port: int, *, end_with_stdin: bool) -> None:
+def run(tools: Path | None, port: int, *, stdio: bool, end_with_stdin: bool) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError, StoreUnavailable."""
     with server.asked_to_end():
         if end_with_stdin:
@@ -43,6 +44,10 @@ def run(tools: Path | None, port: int, *, end_with_stdin: bool) -> None:
         catalog = load_catalog(settings.tools)
         check_catalog(catalog, settings)
         server.log_to_stderr(logging.WARNING)
+        if stdio:
+            with _engine():
+                server.run(_serve_stdio(settings, catalog))
+            return
         with server.listen(defaults.HOST, port) as listener, _engine():
             server.run(_serve(settings, catalog, listener))
 
@@ -55,6 +60,12 @@ async def _serve(settings: DevSettings, catalog: Catalog, listener: socket.socke
 
     async with open_adapter(settings, catalog) as parts:
         await server.serve(parts, settings, listener, origins=_ANY_ORIGIN, on_ready=ready)
+
+
+async def _serve_stdio(settings: DevSettings, catalog: Catalog) -> None:
+    await _deploy(settings, catalog)
+    async with open_adapter(settings, catalog) as parts:
+        await serve_stdio(parts.endpoint)
 
 
 async def _deploy(settings: DevSettings, catalog: Catalog) -> None:

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from adapter.errors import ConfigurationError
 from adapter.main import check_catalog, open_adapter
 from adapter.settings import Settings
+from adapter.stdio.pipes import serve_stdio
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
 
@@ -23,7 +24,7 @@ logger = logging.getLogger("adapter.serve")
 _MAKE_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))'"
 
 
-def run(tools: Path | None, host: str, port: int) -> None:
+def run(tools: Path | None, host: str, port: int, *, stdio: bool) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError."""
     with server.asked_to_end():
         settings = load_settings(Settings, tools)
@@ -31,6 +32,9 @@ def run(tools: Path | None, host: str, port: int) -> None:
         check_catalog(catalog, settings)
         server.log_to_stderr(logging.INFO)
         settings = reachable_settings(settings, host)
+        if stdio:
+            server.run(_serve_stdio(settings, catalog))
+            return
         with server.listen(host, port) as listener:
             server.run(_serve(settings, catalog, listener))
 
@@ -42,6 +46,12 @@ async def _serve(settings: Settings, catalog: Catalog, listener: socket.socket) 
     async with open_adapter(settings, catalog) as parts:
         await server.serve(parts, settings, listener, origins=settings.allowed_origins, on_ready=ready)
     logger.info("ended")
+
+
+async def _serve_stdio(settings: Settings, catalog: Catalog) -> None:
+    async with open_adapter(settings, catalog) as parts:
+        logger.info("serving %d tools over standard input and output", len(catalog))
+        await serve_stdio(parts.endpoint)
 
 
 def reachable_settings(settings: Settings, host: str) -> Settings:

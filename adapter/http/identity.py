@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from starlette.types import Scope
 
-Identify = Callable[[Scope], str]
+from adapter.mcp.exchange import ANONYMOUS
 
-ANONYMOUS = "anonymous"
+Identify = Callable[[Scope], str]
 
 
 def anonymous(_scope: Scope) -> str:

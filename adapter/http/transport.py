@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from starlette.types import Message, Receive, Scope, Send
 
+from adapter.mcp import sse
 from adapter.mcp.endpoint import Endpoint, error_reply
-from adapter.mcp.exchange import Reply, Request
+from adapter.mcp.exchange import Frame, Reply, Request
 
 from .identity import Identify
 
@@ -88,11 +89,11 @@ async def _send_reply(reply: Reply, send: Send) -> None:
         await send({"type": "http.response.body", "body": reply.body})
         return
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    await _send_chunks(reply.body, send)
+    await _send_frames(reply.body, send)
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:
-    async with aclosing(chunks) as stream:  # type: ignore[type-var]  # every stream is an async generator
-        async for chunk in stream:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+async def _send_frames(frames: AsyncGenerator[Frame, None], send: Send) -> None:
+    async with aclosing(frames):
+        async for frame in frames:
+            await send({"type": "http.response.body", "body": sse.encode(frame), "more_body": True})

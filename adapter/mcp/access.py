@@ -20,14 +20,18 @@ class Access:
 
     def check(self, headers: Mapping[str, str], body: bytes) -> None:
         """Raises RpcError with status 403, 413, 415 or 406."""
-        self._check_host(headers.get("host"))
-        origin = headers.get("origin")
-        if origin is not None:
-            self._check_origin(origin)
+        self.check_source(headers)
         if len(body) > self.max_body_bytes:
             raise self.too_large()
         _check_content_type(headers.get("content-type", ""))
         _check_accept(headers.get("accept"))
+
+    def check_source(self, headers: Mapping[str, str]) -> None:
+        """Raises RpcError with status 403."""
+        self._check_host(headers.get("host"))
+        origin = headers.get("origin")
+        if origin is not None:
+            self._check_origin(origin)
 
     def too_large(self) -> RpcError:
         return _refusal(413, f"The body is larger than {self.max_body_bytes} bytes")

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+
+ANONYMOUS = "anonymous"
+"""The owner where nobody is authenticated: then a task's id is the only credential (D12)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One event of a streamed reply: a JSON-RPC message, or none, which keeps the line open.
+
+    `event_id` lets the client come back for the rest after `retry_ms` milliseconds. `final` marks the response.
+    """
+
+    message: bytes | None = None
+    event_id: str | None = None
+    retry_ms: int | None = None
+    final: bool = False
+
+
+KEEP_ALIVE = Frame()
 
 
 async def _never() -> None:
-    import asyncio  # the transports that can see a disconnect do not come here
-
     await asyncio.get_running_loop().create_future()
 
 
@@ -26,12 +44,14 @@ class Request:
     """How long the transport can wait for the reply; None where it sets no limit."""
     disconnected: Callable[[], Awaitable[None]] = field(default=_never)
     """Returns when the client has gone away."""
+    connection: str | None = None
+    """The session of a transport that is one long connection (stdio); HTTP has a header for it."""
 
 
 @dataclass(slots=True)
 class Reply:
-    """Status, headers (lower-case names) and a body: bytes, or a stream of chunks."""
+    """Status, headers (lower-case names) and a body: bytes, or a stream of frames."""
 
     status: int
     headers: dict[str, str]
-    body: bytes | AsyncIterator[bytes]
+    body: bytes | AsyncGenerator[Frame, None]

@@ -2,209 +2,213 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
-from adapter.errors import AdapterError, EngineUnavailable
-from adapter.tasks.model import Event, Task
+from adapter.errors import AdapterError, EngineUnavailable, StoreUnavailable, TaskNotFound
+from adapter.tasks.clock import Clock
+from adapter.tasks.model import Ending, Task
 from adapter.tasks.service import TaskService
 from adapter.tasks.watcher import Watcher
 from adapter.tools.tool import Tool
 
-from . import jsonrpc, sse
-from .access import accepts_events, accepts_json
-from .call import Call
-from .exchange import Reply
+from .exchange import KEEP_ALIVE, Frame
+from .following import ClientGone, follow
 from .jsonrpc import INTERNAL_ERROR, RpcError
-from .meta import LOG_LEVELS, Meta, complete
-from .results import error_result, render
+from .notices import Notices
+from .results import cut, error_result, render
 
 logger = logging.getLogger(__name__)
 
 
-class _ClientGone(Exception):
-    """The client closed its connection before the reply."""
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One inline call: what runs, for whom, and how its era speaks."""
+
+    tool: Tool
+    task: Task
+    seconds_left: float | None
+    gone: Callable[[], Awaitable[None]]
+    """Returns when nobody waits any more."""
+    notices: Notices
+    respond: Callable[[dict[str, Any]], bytes]
+    """Makes the response from a CallToolResult without `resultType`."""
+    requests: Callable[[Task], Awaitable[list[bytes]]] | None = None
+    """What to ask the client now; None where it cannot be asked."""
+    cancelled: Callable[[], bool] = _always
+    """Once `gone`: whether the call is given up. The tool's `on_disconnect` says whether its work then stops."""
+    come_back: Callable[[str | None], Frame] | None = None
+    """The event by which the client can come back for what follows a report (its key); None where it cannot."""
+    hold: float = 0.0
+    """With `come_back`: how long, in seconds, before the client has to."""
 
 
 class Inline:
-    """Waits for a task on behalf of a caller that cannot take one."""
+    """Waits for a task on behalf of a caller that cannot take one.
 
-    def __init__(self, service: TaskService, watcher: Watcher, limit: float) -> None:
+    `limit`: seconds, for any tool. `companions`: work that takes longer goes on, and the companion tools continue
+    it; without them it is stopped. `max_chars`: longer text is cut.
+    """
+
+    def __init__(
+        self,
+        service: TaskService,
+        watcher: Watcher,
+        clock: Clock,
+        *,
+        limit: float,
+        companions: bool,
+        max_chars: int,
+    ) -> None:
+        self._clock = clock
         self._service = service
         self._watcher = watcher
         self._limit = limit
+        self._companions = companions
+        self._max_chars = max_chars
 
-    async def reply(self, tool: Tool, task: Task, call: Call) -> dict[str, Any] | Reply:
-        """The plain result; as an event stream where progress or log messages were asked for."""
-        wants_events = call.meta.progress_token is not None or call.meta.log_level is not None
-        headers = call.request.headers
-        if accepts_events(headers) and (wants_events or not accepts_json(headers)):
-            return sse.stream(self._stream(tool, task, call))
-        try:
-            async with aclosing(self._updates(tool, task, call)) as updates:
-                async for update in updates:
-                    task = update or task
-        except _ClientGone:
-            return Reply(499, {}, b"")
-        return await self._finished(tool, task, call)
+    def seconds(self, wanted: float, seconds_left: float | None) -> float:
+        """How long to wait: what is wanted, within the server's limit and what the transport has left."""
+        left = self._limit if seconds_left is None else max(seconds_left - 1.0, 0.0)
+        return min(wanted, self._limit, left)
 
-    async def _stream(self, tool: Tool, task: Task, call: Call) -> AsyncIterator[bytes]:
-        notices = _Notices(call.meta)
+    async def frames(self, run: Run) -> AsyncGenerator[Frame, None]:
+        """Notifications and requests as they come, then the response. Raises RpcError."""
         try:
-            async with aclosing(self._updates(tool, task, call)) as updates:
-                async for update in updates:
-                    if update is None:
-                        yield sse.KEEP_ALIVE
-                        continue
-                    task = update
-                    for message in notices.new(task):
-                        yield sse.event(message)
+            async with aclosing(self._meanwhile(run)) as frames:
+                async for frame in frames:
+                    yield frame
             # The read that saw the end may have been too early for what was reported just before it.
-            task = await self._service.get(task.record.task_id, call.owner)
-            for message in notices.new(task):
-                yield sse.event(message)
-            result = await self._finished(tool, task, call)
-        except _ClientGone:
-            return
-        except RpcError as problem:
-            yield sse.event(jsonrpc.error(call.id, problem))
-            return
-        except AdapterError as problem:
-            yield sse.event(jsonrpc.error(call.id, RpcError(INTERNAL_ERROR, str(problem))))
-            return
-        yield sse.event(jsonrpc.result(call.id, complete(result)))
+            task = await self._service.get(run.task.record.task_id, run.task.record.owner)
+            for message in run.notices.new(task):
+                yield Frame(message)
+            if task.outcome is None and run.come_back is not None and self._goes_on(run):
+                yield run.come_back(run.notices.last)
+                return
+            yield Frame(run.respond(await self._finished(run, task)), final=True)
+        except ClientGone:
+            await self._abandon(run)
+        except (TaskNotFound, StoreUnavailable) as problem:
+            if isinstance(problem, StoreUnavailable) and run.come_back is not None and self._goes_on(run):
+                yield run.come_back(run.notices.last)
+                return
+            raise RpcError(
+                INTERNAL_ERROR, f"The job was started, but it cannot be followed: {problem}"
+            ) from None
 
-    async def _updates(self, tool: Tool, task: Task, call: Call) -> AsyncGenerator[Task | None, None]:
-        """The task at each change until it ends or the wait is over; None now and then, to keep a line open.
+    async def _meanwhile(self, run: Run) -> AsyncGenerator[Frame, None]:
+        """What there is to tell until the work ends or this reply has to; first how to come back, if one can."""
+        record = run.task.record
+        updates = follow(self._watcher, record.task_id, record.owner, seconds=self._held(run), gone=run.gone)
+        primed = run.come_back is None
+        async with aclosing(updates):
+            async for task in updates:
+                before = run.notices.last
+                requests = await self._requests(run, task)
+                messages = [] if task is None else [*run.notices.new(task), *requests]
+                if run.come_back is not None and not primed and (messages or task is None):
+                    primed = True
+                    yield run.come_back(before)
+                elif task is None:
+                    yield KEEP_ALIVE
+                for message in messages:
+                    yield Frame(message)
+                if requests and run.seconds_left is not None:
+                    return  # a buffered reply reaches the client only once it is closed
 
-        Raises _ClientGone, after the execution has been stopped where the tool says so.
-        """
-        gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
-        changes = self._watcher.changes(task.record.task_id, call.owner)
+    async def _requests(self, run: Run, task: Task | None) -> list[bytes]:
+        """What to ask now. Where this reply is buffered and the last, an answer would come too late."""
+        if task is None or run.requests is None:
+            return []
+        in_time = run.seconds_left is None or run.come_back is not None or self._companions
+        return await run.requests(task) if in_time else []
+
+    def _held(self, run: Run) -> float:
+        """Seconds that this reply may take."""
+        waited = (self._clock() - run.task.record.created_at) / 1000
+        seconds = max(self.seconds(run.tool.inline_wait - waited, run.seconds_left), 0.0)
+        return seconds if run.come_back is None else min(seconds, run.hold)
+
+    async def within(self, seconds: float, run: Run) -> dict[str, Any] | None:
+        """The plain result if the work ends within `seconds`, else None: it goes on as a task (`task_after`)."""
+        task_id, owner = run.task.record.task_id, run.task.record.owner
+        seconds = self.seconds(seconds, run.seconds_left)
+        updates = follow(self._watcher, task_id, owner, seconds=seconds, gone=run.gone)
         try:
-            async with (
-                aclosing(changes),
-                aclosing(_bounded(changes, gone, self._seconds(tool, call))) as updates,
-            ):
-                async for update in updates:
-                    yield update
-        except _ClientGone:
-            await self._abandon(tool, task)
-            raise
-        finally:
-            gone.cancel()
+            async with aclosing(updates):
+                async for task in updates:
+                    if task is not None and task.outcome is not None:
+                        return cut(plain_result(task), task_id, self._max_chars, more=self._companions)
+        except ClientGone:
+            await self._abandon(run)
+        except (TaskNotFound, StoreUnavailable):
+            return None  # the handle is the answer then, and the next read tells more
+        return None
 
-    def _seconds(self, tool: Tool, call: Call) -> float:
-        left = call.request.seconds_left
-        bounds = [tool.inline_wait, self._limit]
-        if left is not None:
-            bounds.append(max(left - 1.0, 0.0))
-        return min(bounds)
-
-    async def _abandon(self, tool: Tool, task: Task) -> None:
-        if tool.on_disconnect == "stop":
+    async def _abandon(self, run: Run) -> None:
+        if run.cancelled() and run.tool.on_disconnect == "stop":
             try:
-                await self._service.cancel(task.record.task_id, task.record.owner)
+                await self._service.cancel(run.task.record.task_id, run.task.record.owner)
             except AdapterError as problem:
-                logger.warning("task %s: its caller left, not stopped yet: %s", task.record.task_id, problem)
+                logger.warning(
+                    "task %s: its caller left, not stopped yet: %s", run.task.record.task_id, problem
+                )
 
-    async def _finished(self, tool: Tool, task: Task, call: Call) -> dict[str, Any]:
-        if task.outcome is None:
-            task = await self._overrun(task)
-        if task.outcome is None:
-            text = f"The job did not finish within {self._seconds(tool, call):g} s and was told to stop. "
-            return error_result(text + "Call it from a client that supports tasks.")
-        rendered = render(task.outcome, task.record.result_settings)
-        if rendered.failure is not None:
-            failure = rendered.failure
-            raise RpcError(failure.code, failure.message, data=failure.data)
-        return rendered.result or error_result(rendered.message or "The job was stopped")
+    def _goes_on(self, run: Run) -> bool:
+        """Whether the call may wait on, in another reply."""
+        wait_ms = min(run.tool.inline_wait, self._limit) * 1000
+        return self._clock() < run.task.record.created_at + wait_ms
 
-    async def _overrun(self, task: Task) -> Task:
+    async def _finished(self, run: Run, task: Task) -> dict[str, Any]:
+        waited = (self._clock() - task.record.created_at) / 1000
+        seconds = max(waited, self.seconds(run.tool.inline_wait, run.seconds_left))
+        if task.outcome is None and not self._companions:
+            task = await self._stopped(task)
+            if task.outcome is None:
+                text = f"The job did not finish within {seconds:.3g} s and was told to stop."
+                return error_result(f"{text} Call it from a client that supports tasks.")
+        if task.outcome is None:
+            return _continues(run.tool, task, seconds)
+        return cut(plain_result(task), task.record.task_id, self._max_chars, more=self._companions)
+
+    async def _stopped(self, task: Task) -> Task:
         """Stop what took too long; it may have finished meanwhile, and then that counts."""
         try:
             await self._service.cancel(task.record.task_id, task.record.owner)
         except EngineUnavailable:
             return task
         after = await self._service.get(task.record.task_id, task.record.owner)
-        cancelled = after.outcome is not None and after.outcome.ending == "aborted"
+        cancelled = after.outcome is not None and after.outcome.ending is Ending.ABORTED
         return task if cancelled else after
 
 
-async def _bounded(
-    changes: AsyncGenerator[Task, None], gone: asyncio.Future[None], seconds: float
-) -> AsyncGenerator[Task | None, None]:
-    loop = asyncio.get_running_loop()
-    over = loop.time() + seconds
-    pending: asyncio.Future[Task | None] | None = None
-    try:
-        while (left := over - loop.time()) > 0:
-            pending = pending or asyncio.ensure_future(anext(changes, None))
-            waited: set[asyncio.Future[Any]] = {pending, gone}
-            patience = min(left, sse.KEEP_ALIVE_SECONDS)
-            await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-            if gone.done():
-                raise _ClientGone
-            if not pending.done():
-                yield None
-                continue
-            update, pending = pending.result(), None
-            if update is None:
-                return
-            yield update
-    finally:
-        if pending is not None:  # its generator can be closed only once it has let go
-            pending.cancel()
-            await asyncio.gather(pending, return_exceptions=True)
+def plain_result(task: Task) -> dict[str, Any]:
+    """What an ended task gives a plain call. Raises RpcError where the request itself failed."""
+    assert task.outcome is not None
+    rendered = render(task.outcome, task.record.result_settings)
+    if rendered.failure is not None:
+        failure = rendered.failure
+        raise RpcError(failure.code, failure.message, data=failure.data)
+    return rendered.result or error_result(rendered.message or "The job was stopped")
 
 
-class _Notices:
-    """What a workflow reported, as notifications, each once (R-44)."""
-
-    def __init__(self, meta: Meta) -> None:
-        self._meta = meta
-        self._seen: set[str] = set()
-        self._progress: float | None = None
-
-    def new(self, task: Task) -> list[bytes]:
-        fresh = [event for event in task.events if event.key not in self._seen]
-        self._seen.update(event.key for event in fresh)
-        return [message for message in map(self._message, fresh) if message is not None]
-
-    def _message(self, event: Event) -> bytes | None:
-        return self._progressed(event) if event.kind == "progress" else self._logged(event)
-
-    def _progressed(self, event: Event) -> bytes | None:
-        token = self._meta.progress_token
-        if token is None or event.progress is None:
-            return None
-        if self._progress is not None and event.progress <= self._progress:
-            return None
-        self._progress = event.progress
-        params: dict[str, Any] = {"progressToken": token, "progress": event.progress}
-        if event.total is not None:
-            params["total"] = event.total
-        if event.message is not None:
-            params["message"] = event.message
-        return jsonrpc.notification("notifications/progress", params)
-
-    def _logged(self, event: Event) -> bytes | None:
-        wanted = self._meta.log_level
-        if wanted is None or event.level not in LOG_LEVELS:
-            return None
-        if LOG_LEVELS.index(event.level) < LOG_LEVELS.index(wanted):
-            return None
-        data = event.message if event.data is None else _json_or_text(event.data)
-        return jsonrpc.notification("notifications/message", {"level": event.level, "data": data})
-
-
-def _json_or_text(text: str) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text
+def _continues(tool: Tool, task: Task, seconds: float) -> dict[str, Any]:
+    task_id = task.record.task_id
+    text = (
+        f"{tool.title or tool.name} is still running after {seconds:.3g} s and goes on in the background. "
+        f"It has not finished: do not call it again. Its task id is {task_id}. "
+        f'Call task_result with {{"task_id": "{task_id}"}} to wait for the result, '
+        "task_status to see how far it is, task_cancel to stop it."
+    )
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
+    if tool.output_schema is not None:
+        # There is nothing yet that would fit the schema; clients let only error results go without.
+        result["isError"] = True
+    return result

@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
+from adapter.errors import InvalidAnswer
 from adapter.tools.schema import Schema, too_deep
 
 from . import models
-from .jsonrpc import JsonObject
+from .jsonrpc import JsonObject, RpcError, invalid_params
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "passwd", "secret", "api_key", "apikey", "access_token", "private_key")
@@ -39,6 +40,11 @@ def request_problem(method: str, params: object) -> str | None:
     if method not in _REQUESTS:
         return f"method {method!r} is not one of elicitation/create, sampling/createMessage, roots/list"
     return _first_problem(_REQUESTS[method], params)
+
+
+def invalid_response(problem: InvalidAnswer) -> RpcError:
+    """The error for a member of `params.inputResponses`."""
+    return invalid_params(f"params.inputResponses[{problem.key!r}]: {problem.rule}")
 
 
 def answer_problem(method: str, params: JsonObject, answer: object) -> str | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from adapter.errors import StoreUnavailable, TaskNotFound
+
+logger = logging.getLogger(__name__)
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -34,6 +39,18 @@ class RpcError(Exception):
 
 def invalid_params(message: str, *, status: int = 200) -> RpcError:
     return RpcError(INVALID_PARAMS, message, status=status)
+
+
+def told_as(problem: Exception) -> RpcError:
+    """What a client is told of anything that ends its request; what should not have happened goes to the log."""
+    if isinstance(problem, RpcError):
+        return problem
+    if isinstance(problem, TaskNotFound):
+        return invalid_params(str(problem))
+    if isinstance(problem, StoreUnavailable):
+        return RpcError(INTERNAL_ERROR, "The server is busy; try again")
+    logger.error("A request failed", exc_info=problem)
+    return RpcError(INTERNAL_ERROR, "The server failed; its log says why")
 
 
 @dataclass(slots=True)
@@ -82,13 +99,13 @@ def result(identifier: RequestId, value: JsonObject) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": identifier, "result": value})
 
 
-def error(identifier: RequestId | None, problem: RpcError) -> bytes:
-    """An error message; without an id the member is left out (R-03)."""
+def error(identifier: RequestId | None, problem: RpcError, *, null_id: bool = False) -> bytes:
+    """An error message; without an id the member is left out (R-03), or null where `null_id` (L-22)."""
     body: dict[str, Any] = {"code": problem.code, "message": problem.message}
     if problem.data is not None:
         body["data"] = problem.data
     head: dict[str, Any] = {"jsonrpc": "2.0"}
-    if identifier is not None:
+    if identifier is not None or null_id:
         head["id"] = identifier
     return orjson.dumps({**head, "error": body})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -13,7 +13,8 @@ from adapter.tasks.watcher import Watcher
 
 from . import jsonrpc, sse
 from .call import Call
-from .exchange import Reply
+from .exchange import KEEP_ALIVE, Frame, Reply
+from .following import ClientGone
 from .jsonrpc import RpcError, invalid_params
 from .meta import SUBSCRIPTION_KEY, complete
 from .task_methods import require_tasks
@@ -44,7 +45,7 @@ class Listen:
 
     async def _stream(
         self, call: Call, task_ids: list[str] | None, *, ends_with_tasks: bool
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[Frame, None]:
         subscription = _Subscription(self._watcher, call.owner)
         try:
             first = await subscription.open(task_ids or [])
@@ -58,26 +59,32 @@ class Listen:
             if not buffered:
                 async with aclosing(subscription.updates(call, until_all_ended=ends_with_tasks)) as updates:
                     async for update in updates:
-                        yield sse.KEEP_ALIVE if update is None else self._changed(call, update)
-            yield sse.event(jsonrpc.result(call.id, complete({"_meta": {SUBSCRIPTION_KEY: call.id}})))
-        except _ClientGone:
+                        yield KEEP_ALIVE if update is None else self._changed(call, update)
+            for message in self._closing(call):
+                yield message
+        except ClientGone:
             return
         finally:
             await subscription.close()
 
-    def _changed(self, call: Call, task: Task) -> bytes:
+    def _closing(self, call: Call) -> list[Frame]:
+        """The end that the server decides: over stdio also told as a cancellation (R-95)."""
+        meta = {SUBSCRIPTION_KEY: call.id}
+        result = Frame(jsonrpc.result(call.id, complete({"_meta": meta})), final=True)
+        if call.request.headers is not None:
+            return [result]
+        params = {"requestId": call.id, "_meta": meta}
+        return [Frame(jsonrpc.notification("notifications/cancelled", params)), result]
+
+    def _changed(self, call: Call, task: Task) -> Frame:
         try:
             shown = self._shapes.detailed(task, call.meta.capabilities)
         except RpcError:  # its result cannot be read now; tasks/get will say so
-            return sse.KEEP_ALIVE
+            return KEEP_ALIVE
         return self._notification(call, "notifications/tasks", shown)
 
-    def _notification(self, call: Call, method: str, params: dict[str, Any]) -> bytes:
-        return sse.event(jsonrpc.notification(method, {**params, "_meta": {SUBSCRIPTION_KEY: call.id}}))
-
-
-class _ClientGone(Exception):
-    """The client closed the stream."""
+    def _notification(self, call: Call, method: str, params: dict[str, Any]) -> Frame:
+        return Frame(jsonrpc.notification(method, {**params, "_meta": {SUBSCRIPTION_KEY: call.id}}))
 
 
 class _Subscription:
@@ -107,7 +114,7 @@ class _Subscription:
         return first
 
     async def updates(self, call: Call, *, until_all_ended: bool) -> AsyncGenerator[Task | None, None]:
-        """Each change; None now and then, to keep the line open. Raises _ClientGone."""
+        """Each change; None now and then, to keep the line open. Raises ClientGone."""
         gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
         closed = asyncio.ensure_future(self._watcher.closed.wait())
         taken: asyncio.Future[_Update] | None = None
@@ -119,7 +126,7 @@ class _Subscription:
                     waited, timeout=sse.KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 if gone.done():
-                    raise _ClientGone
+                    raise ClientGone
                 if taken.done():
                     (task_id, task), taken = taken.result(), None
                     if task is None:

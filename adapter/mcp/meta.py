@@ -10,6 +10,7 @@ from adapter import __version__
 
 from .jsonrpc import MISSING_CLIENT_CAPABILITY, JsonObject, RpcError, invalid_params
 
+MODERN_VERSION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY = PREFIX + "protocolVersion"
 CAPABILITIES_KEY = PREFIX + "clientCapabilities"
@@ -90,6 +91,14 @@ def required_capability(method: str, params: JsonObject) -> dict[str, Any]:
     if method == "roots/list":
         return {"roots": {}}
     return {"elicitation": {"url": {}} if params.get("mode") == "url" else {"form": {}}}
+
+
+def cannot_be_asked(method: str, params: JsonObject, reason: str) -> RpcError:
+    """The error for a client that did not declare what this input request needs."""
+    needed = required_capability(method, params)
+    return missing_capability(
+        {"elicitation": {}} if needed == {"elicitation": {"form": {}}} else needed, reason
+    )
 
 
 def missing_capability(required: JsonObject, reason: str) -> RpcError:

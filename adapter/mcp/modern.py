@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from adapter.errors import StoreUnavailable, TaskNotFound
-from adapter.tasks.clock import Clock, system_clock
-from adapter.tasks.service import TaskService
-from adapter.tasks.watcher import Watcher
-
-from . import headers, jsonrpc
+from . import headers, jsonrpc, sse
 from .call import Call
 from .exchange import Reply, Request
-from .inline import Inline
-from .jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
+from .jsonrpc import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Message, RpcError
 from .listen import Listen
-from .meta import TASKS_EXTENSION, VERSION_KEY, complete, read_meta, required_meta
-from .rounds import Rounds
-from .signing import Signer
+from .meta import MODERN_VERSION, TASKS_EXTENSION, VERSION_KEY, complete, read_meta, required_meta
 from .task_methods import TaskMethods
-from .task_shapes import TaskShapes
-from .tool_methods import Exposed, ToolMethods
+from .tool_methods import ToolMethods
 
-VERSION = "2026-07-28"
+VERSION = MODERN_VERSION
 
 Handler = Callable[[Call], Awaitable[dict[str, Any] | Reply]]
 
@@ -41,21 +32,16 @@ class Modern:
 
     def __init__(
         self,
-        exposed: Exposed,
-        service: TaskService,
-        watcher: Watcher,
-        signer: Signer,
+        tools: ToolMethods,
+        tasks: TaskMethods,
+        listen: Listen,
         *,
-        supported: tuple[str, ...] = (VERSION,),
-        inline_limit: float = 25.0,
-        clock: Clock = system_clock,
+        supported: tuple[str, ...],
+        list_ttl_ms: int,
     ) -> None:
-        shapes = TaskShapes(clock)
-        inline = Inline(service, watcher, inline_limit)
-        tools = ToolMethods(exposed, service, shapes, Rounds(signer, clock), inline, signer)
-        tasks = TaskMethods(service, shapes)
-        self._exposed = exposed
         self.supported = supported
+        """Every version that is served, newest first (R-26)."""
+        self._list_ttl_ms = list_ttl_ms
         self._handlers: dict[str, Handler] = {
             "server/discover": self._discover,
             "tools/list": tools.list,
@@ -63,23 +49,17 @@ class Modern:
             "tasks/get": tasks.get,
             "tasks/update": tasks.update,
             "tasks/cancel": tasks.cancel,
-            "subscriptions/listen": Listen(watcher, shapes).listen,
+            "subscriptions/listen": listen.listen,
         }
 
     async def handle(self, request: Request, message: Message) -> Reply:
-        """Raises RpcError."""
+        """Raises RpcError, TaskNotFound, StoreUnavailable."""
         assert message.id is not None
         handler, call = self._checked(request, message)
-        try:
-            result = await handler(call)
-        except TaskNotFound as problem:
-            raise jsonrpc.invalid_params(str(problem)) from None
-        except StoreUnavailable:
-            raise RpcError(INTERNAL_ERROR, "The server is busy; try again") from None
+        result = await handler(call)
         if isinstance(result, Reply):
             return result
-        body = jsonrpc.result(message.id, complete(result))
-        return Reply(200, {"content-type": "application/json"}, body)
+        return sse.json(jsonrpc.result(message.id, complete(result)))
 
     def unsupported(self, requested: str) -> RpcError:
         """The error for a version that is not served (R-20, R-27)."""
@@ -92,7 +72,7 @@ class Modern:
         version = said[VERSION_KEY]
         if request.headers is not None:
             headers.check_version(request.headers, version)
-        if version not in self.supported:
+        if version != VERSION:
             raise self.unsupported(version)
         meta = read_meta(said)
         if request.headers is not None:
@@ -111,6 +91,6 @@ class Modern:
         return {
             "supportedVersions": list(self.supported),
             "capabilities": {"tools": {}, "extensions": {TASKS_EXTENSION: {}}},
-            "ttlMs": self._exposed.list_ttl_ms,
+            "ttlMs": self._list_ttl_ms,
             "cacheScope": "public",
         }

@@ -79,6 +79,36 @@ def error_result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
+def cut(result: dict[str, Any], task_id: str, limit: int, *, more: bool, start: int = 0) -> dict[str, Any]:
+    """The result with at most `limit` characters of text, and a note of how to get the rest (D11).
+
+    `start`: how many characters have been shown before. `more`: there is a companion tool that shows the rest.
+    """
+    if sum(len(block["text"]) for block in result["content"] if block.get("type") == "text") <= limit:
+        return result
+    content: list[JsonObject] = []
+    left: int | None = limit
+    for block in result["content"]:
+        if block.get("type") != "text":
+            content.append(block)
+        elif left is None:
+            continue
+        elif len(block["text"]) <= left:
+            content.append(block)
+            left -= len(block["text"])
+        else:
+            content.append({**block, "text": block["text"][:left] + _cut_note(task_id, start + limit, more)})
+            left = None
+    return {**result, "content": content}
+
+
+def _cut_note(task_id: str, shown: int, more: bool) -> str:
+    note = f"\n\n[Cut after {shown} characters."
+    if more:
+        note += f' For more, call task_result with {{"task_id": "{task_id}", "offset": {shown}}}.'
+    return note + "]"
+
+
 def _error_result(text: str) -> Rendered:
     return Rendered(result=error_result(text), message=_shortened(text))
 
@@ -175,6 +205,8 @@ def _protocol_error(cause: str | None) -> Rendered:
 
 def _allowed_code(code: object) -> int:
     """JSON-RPC's own range is reserved: of it a workflow may use what a request can be told (R-13)."""
+    if isinstance(code, float) and code.is_integer():
+        code = int(code)  # some workflows' arithmetic makes 1.0 of 1, which in JSON is the same number
     if isinstance(code, bool) or not isinstance(code, int) or not -(2**31) <= code < 2**31:
         return INTERNAL_ERROR
     return INTERNAL_ERROR if -32768 <= code <= -32000 and code not in _REQUEST_ERRORS else code

@@ -7,21 +7,20 @@ questions and arguments. Its nonce becomes the task's, so that a confirmation us
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
+from adapter.errors import InvalidAnswer
 from adapter.tasks.clock import Clock
 from adapter.tools.before_start import InputRequestConfig, Round
 from adapter.tools.tool import Tool
 
-from .call import Call
 from .inputs import answer_problem
 from .jsonrpc import JsonObject, RpcError, invalid_params
-from .meta import can_take, missing_capability, required_capability
 from .signing import BadSignature, Signer
 
 STATE_SECONDS = 3600
@@ -51,6 +50,33 @@ class Go:
     nonce: str | None
 
 
+class CannotAsk(Exception):
+    """Something has to be asked first that this client did not declare it can take."""
+
+    def __init__(self, tool: Tool, key: str, request: InputRequestConfig) -> None:
+        super().__init__(f"Tool {tool.name!r} asks for {key!r} first: {request.method}")
+        self.method = request.method
+        self.params = request.params
+
+
+Takes = Callable[[str, JsonObject], bool]
+"""Whether a client can be sent a request of this method with these params."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A call as far as rounds care: what was said in it, and what its client can be asked."""
+
+    tool: Tool
+    arguments: JsonObject
+    owner: str
+    takes: Takes
+    responses: Mapping[str, Any] = field(default_factory=dict)
+    """By the key of a request; None where the client answered with an error."""
+    state: object = None
+    """The echoed requestState, unchecked."""
+
+
 @dataclass(slots=True)
 class _Progress:
     answers: dict[str, Any] = field(default_factory=dict)
@@ -64,30 +90,29 @@ class Rounds:
         self._signer = signer
         self._clock = clock
 
-    def decide(self, tool: Tool, arguments: JsonObject, call: Call) -> Ask | Declined | Go:
-        """Raises RpcError -32602 for a bad state or answer. `check_can_ask` comes first."""
-        responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
-        progress = self._restore(tool, arguments, call)
+    def decide(self, said: Said) -> Ask | Declined | Go:
+        """Raises CannotAsk, InvalidAnswer, and RpcError -32602 for a bad state."""
+        tool, arguments = said.tool, said.arguments
+        check_can_ask(said)
+        progress = self._restore(said)
         for round_ in tool.before_start:
-            asked = dict(_applicable(round_, arguments, call.meta.capabilities))
-            refusal = _take_answers(asked, responses, progress.answers)
+            asked = dict(_applicable(round_, said))
+            refusal = _take_answers(asked, said.responses, progress.answers)
             if refusal is not None:
                 return Declined(refusal)
             open_requests = {key: r for key, r in asked.items() if key not in progress.answers}
             if open_requests:
-                return Ask(self._ask(open_requests, tool, arguments, call, progress))
+                return Ask(self._ask(open_requests, said, progress))
         return _merged(tool, arguments, progress)
 
     def _ask(
         self,
         requests: Mapping[str, InputRequestConfig],
-        tool: Tool,
-        arguments: JsonObject,
-        call: Call,
+        said: Said,
         progress: _Progress,
     ) -> dict[str, Any]:
         state = {
-            "call": _digest(tool, arguments, call),
+            "call": _digest(said),
             "answers": progress.answers,
             "nonce": progress.nonce or secrets.token_urlsafe(16),
             "expires": self._clock() // 1000 + STATE_SECONDS,
@@ -98,8 +123,8 @@ class Rounds:
             "requestState": self._signer.sign(_PURPOSE, state),
         }
 
-    def _restore(self, tool: Tool, arguments: JsonObject, call: Call) -> _Progress:
-        text = call.params.get("requestState")
+    def _restore(self, said: Said) -> _Progress:
+        text = said.state
         if text is None:
             return _Progress()
         if not isinstance(text, str):
@@ -110,7 +135,7 @@ class Rounds:
             raise _bad_state("is not one that this server issued") from None
         if state["expires"] * 1000 < self._clock():
             raise _bad_state("has expired; call the tool again without it")
-        if state["call"] != _digest(tool, arguments, call):
+        if state["call"] != _digest(said):
             raise _bad_state("belongs to another call: repeat the same tool and arguments")
         return _Progress(state["answers"], state["nonce"])
 
@@ -119,33 +144,30 @@ def _bad_state(problem: str) -> RpcError:
     return invalid_params(f"params.requestState {problem}")
 
 
-def _digest(tool: Tool, arguments: JsonObject, call: Call) -> str:
-    """What a state is bound to. Hashed: the owner may be an account id, which no client may read."""
-    bound = orjson.dumps([tool.name, tool.questions, call.owner, arguments], option=orjson.OPT_SORT_KEYS)
+def _digest(said: Said) -> str:
+    """What a state is bound to, the questions as they were included.
+
+    Hashed: the owner may be an account id, which no client may read.
+    """
+    tool = said.tool
+    bound = orjson.dumps([tool.name, tool.questions, said.owner, said.arguments], option=orjson.OPT_SORT_KEYS)
     return sha256(bound).hexdigest()
 
 
-def _applicable(
-    round_: Round, arguments: JsonObject, capabilities: JsonObject
-) -> Iterator[tuple[str, InputRequestConfig]]:
+def _applicable(round_: Round, said: Said) -> Iterator[tuple[str, InputRequestConfig]]:
     for key, request in round_.requests.items():
-        if request.answered_by(arguments):
+        if request.answered_by(said.arguments):
             continue
-        if not request.when_supported or can_take(capabilities, request.method, request.params):
+        if not request.when_supported or said.takes(request.method, request.params):
             yield key, request
 
 
-def check_can_ask(tool: Tool, arguments: JsonObject, capabilities: JsonObject) -> None:
-    """Raises RpcError -32021 where the client did not declare what a question of the tool needs (R-82)."""
-    for round_ in tool.before_start:
-        for key, request in _applicable(round_, arguments, capabilities):
-            if not can_take(capabilities, request.method, request.params):
-                needed = required_capability(request.method, request.params)
-                if needed == {"elicitation": {"form": {}}}:
-                    needed = {"elicitation": {}}
-                raise missing_capability(
-                    needed, f"Tool {tool.name!r} asks for {key!r} first: {request.method}"
-                )
+def check_can_ask(said: Said) -> None:
+    """Raises CannotAsk where the client cannot take what the tool would ask (R-82)."""
+    for round_ in said.tool.before_start:
+        for key, request in _applicable(round_, said):
+            if not said.takes(request.method, request.params):
+                raise CannotAsk(said.tool, key, request)
 
 
 def _take_answers(
@@ -155,13 +177,18 @@ def _take_answers(
     for key, request in asked.items():
         if key in answers or key not in responses:
             continue
-        problem = answer_problem(request.method, request.params, responses[key])
+        answer = responses[key]
+        if answer is None:
+            if request.method != "elicitation/create":
+                return f"{key!r} was refused by the client"
+            answer = {"action": "decline"}
+        problem = answer_problem(request.method, request.params, answer)
         if problem is not None:
-            raise invalid_params(f"params.inputResponses[{key!r}]: {problem}")
-        refusal = _refusal(key, request, responses[key])
+            raise InvalidAnswer(key, problem)
+        refusal = _refusal(key, request, answer)
         if refusal is not None:
             return refusal
-        answers[key] = responses[key]
+        answers[key] = answer
     return None
 
 
@@ -173,7 +200,7 @@ def _refusal(key: str, request: InputRequestConfig, answer: Mapping[str, Any]) -
         return f"{key!r} was {said}" if request.on_decline == "stop" else None
     for name, expected in (request.proceed_if or {}).items():
         if answer["content"].get(name) != expected:
-            return f"{key!r} was answered with {name} other than {expected!r}"
+            return f"{key!r} was answered with {name} other than {orjson.dumps(expected).decode()}"
     return None
 
 

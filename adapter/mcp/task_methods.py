@@ -8,7 +8,8 @@ from adapter.errors import EngineUnavailable, InvalidAnswer
 from adapter.tasks.service import TaskService
 
 from .call import Call
-from .jsonrpc import INTERNAL_ERROR, RpcError, invalid_params
+from .inputs import invalid_response
+from .jsonrpc import INTERNAL_ERROR, RpcError
 from .meta import TASKS_EXTENSION, TASKS_REQUIRED, missing_capability
 from .task_shapes import TaskShapes
 
@@ -39,7 +40,7 @@ class TaskMethods:
         try:
             await self._service.answer(task_id, call.owner, responses)
         except InvalidAnswer as problem:
-            raise invalid_params(f"params.inputResponses[{problem.key!r}]: {problem.rule}") from None
+            raise invalid_response(problem) from None
         return {}
 
     async def cancel(self, call: Call) -> dict[str, Any]:

@@ -38,12 +38,12 @@ class TaskShapes:
         if task.outcome is not None:
             return _ended(task)
         asked = task.open_questions(self._clock())
-        shown = {q.key: _input_request(q) for q in asked}
+        shown = {q.key: input_request(q) for q in asked}
         takes = {k: r for k, r in shown.items() if can_take(capabilities, r["method"], r.get("params", {}))}
         if takes:
             message = "Waiting for input"
             return {**_fields(task, "input_required", message), "inputRequests": takes}
-        return _fields(task, "working", _progress_text(task, asked))
+        return _fields(task, "working", progress_text(task, asked))
 
 
 def _ended(task: Task) -> dict[str, Any]:
@@ -71,11 +71,12 @@ def _fields(task: Task, status: str, message: str | None) -> dict[str, Any]:
     return fields
 
 
-def _input_request(question: Question) -> dict[str, Any]:
+def input_request(question: Question) -> dict[str, Any]:
     return {"method": question.method, "params": orjson.loads(question.params)}
 
 
-def _progress_text(task: Task, hidden: Sequence[Question]) -> str | None:
+def progress_text(task: Task, hidden: Sequence[Question] = ()) -> str | None:
+    """What a task that runs is doing; `hidden`: questions that the client cannot be shown."""
     if task.cancel_requested_at is not None:
         return "Cancelling"
     if hidden:

@@ -1,42 +1,29 @@
-"""tools/list and tools/call."""
+"""tools/list and tools/call of 2026-07-28."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import orjson
-
-from adapter.errors import StartRejected
-from adapter.tasks.service import NewTask, TaskService
-from adapter.tools.catalog import Catalog
+from adapter.errors import InvalidAnswer
 from adapter.tools.tool import Tool
 
+from . import jsonrpc, sse
+from .access import accepts_events, accepts_json
 from .call import Call
+from .companions import Companions
 from .exchange import Reply
 from .headers import check_parameters
-from .inline import Inline
-from .jsonrpc import INTERNAL_ERROR, JsonObject, RpcError, invalid_params, shown
-from .meta import TASKS_REQUIRED, missing_capability
+from .inline import Inline, Run
+from .inputs import invalid_response
+from .jsonrpc import invalid_params, shown
+from .listing import Listing
+from .meta import TASKS_REQUIRED, can_take, cannot_be_asked, complete, missing_capability
+from .notices import Notices
 from .results import error_result
-from .rounds import Ask, Declined, Go, Rounds, check_can_ask
-from .signing import BadSignature, Signer
+from .rounds import Ask, CannotAsk, Said, check_can_ask
+from .starting import Exposed, NotStarted, Starter, Wishes, arguments_of, described
 from .task_shapes import TaskShapes
-
-ENGINE = "step_functions"
-_CURSOR = "cursor"
-
-
-@dataclass(frozen=True, slots=True)
-class Exposed:
-    """The tools that are served and what each of them starts."""
-
-    catalog: Catalog
-    targets: Mapping[str, str]
-    """By tool name: the state machine, version or alias, fully resolved."""
-    page_size: int
-    list_ttl_ms: int
 
 
 class ToolMethods:
@@ -45,116 +32,94 @@ class ToolMethods:
     def __init__(
         self,
         exposed: Exposed,
-        service: TaskService,
         shapes: TaskShapes,
-        rounds: Rounds,
+        starter: Starter,
         inline: Inline,
-        signer: Signer,
+        companions: Companions,
+        listing: Listing,
     ) -> None:
         self._exposed = exposed
-        self._service = service
         self._shapes = shapes
-        self._rounds = rounds
+        self._starter = starter
         self._inline = inline
-        self._signer = signer
-        self._listing = {tool.name: _described(tool) for tool in exposed.catalog}
+        self._companions = companions
+        self._listing = listing
+        self._described = [*map(described, exposed.catalog), *companions.described()]
 
     async def list(self, call: Call) -> dict[str, Any]:
-        start = self._page_start(call.params)
-        tools, following = self._exposed.catalog.page(start, self._exposed.page_size)
+        tools, cursor = self._listing.page(self._described, call.params)
         result: dict[str, Any] = {
-            "tools": [self._listing[tool.name] for tool in tools],
+            "tools": tools,
             "ttlMs": self._exposed.list_ttl_ms,
             "cacheScope": "public",
         }
-        if following is not None:
-            cursor = {"start": following, "catalog": self._exposed.catalog.digest}
-            result["nextCursor"] = self._signer.sign(_CURSOR, cursor)
-        return result
-
-    def _page_start(self, params: JsonObject) -> int:
-        cursor = params.get("cursor")
-        if cursor is None:
-            return 0
-        try:
-            payload = self._signer.verify(_CURSOR, cursor) if isinstance(cursor, str) else {}
-        except BadSignature:
-            payload = {}
-        if payload.get("catalog") != self._exposed.catalog.digest:
-            raise invalid_params("params.cursor is not valid any more; list again without it")
-        return int(payload["start"])
+        return result if cursor is None else {**result, "nextCursor": cursor}
 
     async def call(self, call: Call) -> dict[str, Any] | Reply:
         name = call.text("name")
-        arguments = call.params.get("arguments")
+        arguments = arguments_of(call.params)
         if arguments is None:
-            arguments = {}
-        if not isinstance(arguments, dict):
             raise invalid_params("params.arguments must be an object")
+        if self._companions.serves(name):
+            return await self._companions.call(name, arguments, call.request)
         tool = self._exposed.catalog.get(name)
         if tool is None:
             raise invalid_params(f"Unknown tool: {shown(name)}")
         if tool.task_support == "required" and not call.meta.takes_tasks:
             raise missing_capability(TASKS_REQUIRED, f"Tool {name!r} runs as a task only")
-        check_can_ask(tool, arguments, call.meta.capabilities)
+        said = _said(tool, arguments, call)
+        try:
+            check_can_ask(said)
+            self._check_headers(tool, arguments, call)
+            return await self._run(said, call)
+        except NotStarted as reason:
+            return error_result(str(reason))
+        except InvalidAnswer as problem:
+            raise invalid_response(problem) from None
+        except CannotAsk as problem:
+            raise cannot_be_asked(problem.method, problem.params, str(problem)) from None
+
+    def _check_headers(self, tool: Tool, arguments: dict[str, Any], call: Call) -> None:
         if call.request.headers is not None and tool.header_parameters:
             check_parameters(call.request.headers, tool.header_parameters, arguments)
-        return await self._run(tool, arguments, call)
 
-    async def _run(self, tool: Tool, arguments: JsonObject, call: Call) -> dict[str, Any] | Reply:
-        problem = tool.violation(arguments, before_answers=True)
-        if problem is not None:
-            return error_result(f"The arguments do not match the input schema: {problem}")
-        decision = (
-            self._rounds.decide(tool, arguments, call) if tool.before_start else Go(dict(arguments), {}, None)
-        )
+    async def _run(self, said: Said, call: Call) -> dict[str, Any] | Reply:
+        tool = said.tool
+        decision = self._starter.decide(said)
         if isinstance(decision, Ask):
             return decision.result
-        if isinstance(decision, Declined):
-            return error_result(f"Nothing was started: {decision.reason}")
-        if tool.before_start:
-            problem = tool.violation(decision.arguments)
-            if problem is not None:
-                return error_result(
-                    f"The arguments with the answers do not match the input schema: {problem}"
-                )
-        try:
-            task = await self._service.create(self._new_task(tool, decision, call))
-        except StartRejected as rejection:
-            return _not_started(rejection)
-        if call.meta.takes_tasks and tool.task_support != "forbidden":
-            return self._shapes.created(task)
-        return await self._inline.reply(tool, task, call)
+        task = await self._starter.create(tool, decision, call.owner, Wishes())
+        run = Run(
+            tool=tool,
+            task=task,
+            seconds_left=call.request.seconds_left,
+            gone=call.request.disconnected,
+            notices=Notices(call.meta.progress_token, call.meta.log_level),
+            respond=lambda result: jsonrpc.result(call.id, complete(result)),
+        )
+        if not call.meta.takes_tasks or tool.task_support == "forbidden":
+            return await self._plain_reply(run, call)
+        if tool.task_support == "optional" and tool.task_after > 0:
+            return await self._inline.within(tool.task_after, run) or self._shapes.created(task)
+        return self._shapes.created(task)
 
-    def _new_task(self, tool: Tool, decision: Go, call: Call) -> NewTask:
-        return NewTask(
-            owner=call.owner,
-            tool=tool.name,
-            engine=ENGINE,
-            target=self._exposed.targets[tool.name],
-            input_json=orjson.dumps({**decision.arguments, **decision.additions}),
-            ttl_ms=int(tool.ttl * 1000),
-            poll_ms=max(1, int(tool.poll_interval * 1000)),
-            on_expire=tool.on_expire,
-            result_settings=tool.result_settings,
-            nonce=decision.nonce,
+    async def _plain_reply(self, run: Run, call: Call) -> Reply:
+        headers = call.request.headers
+        events = accepts_events(headers)
+        wanted = call.meta.progress_token is not None or call.meta.log_level is not None
+        return await sse.shortest(
+            self._inline.frames(run),
+            events=events,
+            plain=accepts_json(headers) and not (events and wanted),
+            told=lambda problem: jsonrpc.error(call.id, problem),
         )
 
 
-def _described(tool: Tool) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": tool.name, "description": tool.description}
-    if tool.title is not None:
-        described["title"] = tool.title
-    described["inputSchema"] = tool.input_schema
-    if tool.output_schema is not None:
-        described["outputSchema"] = tool.output_schema
-    if tool.annotations is not None:
-        described["annotations"] = tool.annotations.model_dump(exclude_none=True)
-    return described
-
-
-def _not_started(rejection: StartRejected) -> dict[str, Any]:
-    """What the caller can mend or try again is told to the model; the rest is our failure (M-08)."""
-    if rejection.caller_fault or rejection.retryable:
-        return error_result(str(rejection))
-    raise RpcError(INTERNAL_ERROR, str(rejection))
+def _said(tool: Tool, arguments: dict[str, Any], call: Call) -> Said:
+    """What is answered before a start means something only to a tool that asks."""
+    takes = partial(can_take, call.meta.capabilities)
+    if not tool.before_start:
+        return Said(tool, arguments, call.owner, takes)
+    responses = call.objects("inputResponses") if "inputResponses" in call.params else {}
+    state = call.params.get("requestState")
+    return Said(tool, arguments, call.owner, takes, responses, state)

@@ -49,6 +49,12 @@ RECORD_ANSWER = Change(
 CLAIM_DELIVERY = Change(
     f"{_SAME_WAIT} AND #answeredToken = :answeredToken AND #deliveryUntil <= :now", set=["deliveryUntil"]
 )
+CLAIM_OFFER = Change(
+    f"{_SAME_WAIT} AND (attribute_not_exists(#answeredToken) OR #answeredToken <> :mark) "
+    "AND (attribute_not_exists(#offer) OR #offer <= :now)",
+    set=["offer"],
+)
+RELEASE_OFFER = Change(_SAME_WAIT, set=[], remove=["offer"])
 # `enteredAt` and `answeredAt` stay, so that the time of a task's last update never goes back.
 CLOSE_QUESTION = Change(
     _SAME_WAIT,

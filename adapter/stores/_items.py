@@ -35,6 +35,9 @@ RECORD = "#task"
 RESULT = "~result"
 QUESTION_PREFIX = "input#"
 EVENT_PREFIX = "event#"
+OWNER_PREFIX = "owner#"
+ASK_PREFIX = "ask#"
+OFFER_PREFIX = "offer."
 SHARDS = 16
 INLINE_OUTPUT_BYTES = 32_768
 _KEY_CHARACTERS = 40
@@ -101,6 +104,7 @@ def new_record(record: TaskRecord, *, refresh_at: int) -> dict[str, AttributeVal
         "pollMs": integer(record.poll_ms),
         "onExpire": string(record.on_expire),
         "resultSettings": string(record.result_settings),
+        **({} if record.progress_token is None else {"progressToken": string(record.progress_token)}),
         "updatedAt": integer(record.created_at),
         "refreshAt": integer(refresh_at),
         "claimedUntil": integer(0),
@@ -123,6 +127,7 @@ def record_of(item: Item) -> TaskRecord:
         poll_ms=int(item["pollMs"]["N"]),
         on_expire="stop" if item["onExpire"]["S"] == "stop" else "leave",
         result_settings=item["resultSettings"]["S"],
+        progress_token=text(item, "progressToken"),
     )
 
 
@@ -225,7 +230,19 @@ def _question(item: Item, sort: str, entered_at: int | None, created_at: int) ->
         answer=text(item, "answer") if answered else None,
         delivery_until=whole(item, "deliveryUntil") or 0 if answered else 0,
         adopted=text(item, "adoptedToken") == mark,
+        offers=_offers(item, mark),
     )
+
+
+def offer_attribute(session: str, token: str) -> str:
+    """The attribute for one session and one wait: a new wait on the same item is offered anew."""
+    return f"{OFFER_PREFIX}{token_mark(token)[:10]}.{session}"
+
+
+def _offers(item: Item, mark: str) -> dict[str, int]:
+    prefix = f"{OFFER_PREFIX}{mark[:10]}."
+    names = [name for name in item if name.startswith(prefix)]
+    return {name.removeprefix(prefix): whole(item, name) or 0 for name in names}
 
 
 def _question_key(sort: str, token: str, mark: str) -> str:

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from adapter.errors import StoreUnavailable
 from adapter.tasks.model import Event, Outcome, Question, Task, TaskRecord
+from adapter.tasks.store import place_of
 
 from . import _changes, _items
 from ._items import integer, string
@@ -44,7 +45,10 @@ class DynamoTaskStore:
 
     # --- records -------------------------------------------------------------------------------------------
 
-    async def create(self, record: TaskRecord, *, refresh_at: int) -> TaskRecord | None:
+    async def create(self, record: TaskRecord, *, refresh_at: int, listed: bool = False) -> TaskRecord | None:
+        if listed:
+            place = _items.key(_items.OWNER_PREFIX + record.owner, place_of(record))
+            await self._put(place | {"expiresAt": _items.expiry(record.expires_at)})
         standing = await self._put(_items.new_record(record, refresh_at=refresh_at))
         return None if standing is None else _readable(_items.record_of, standing)
 
@@ -127,6 +131,49 @@ class DynamoTaskStore:
         values |= {"now": integer(now), "deliveryUntil": integer(until)}
         return await self._update(task_id, question.item, _changes.CLAIM_DELIVERY, values) is None
 
+    async def claim_offer(
+        self, task_id: str, question: Question, session: str, *, now: int, until: int
+    ) -> bool:
+        values = {
+            "token": string(question.token),
+            "mark": string(_items.token_mark(question.token)),
+            "now": integer(now),
+            "offer": integer(until),
+        }
+        names = {"#offer": _items.offer_attribute(session, question.token)}
+        return await self._update(task_id, question.item, _changes.CLAIM_OFFER, values, names) is None
+
+    async def release_offer(self, task_id: str, question: Question, session: str) -> None:
+        names = {"#offer": _items.offer_attribute(session, question.token)}
+        values = {"token": string(question.token)}
+        await self._update(task_id, question.item, _changes.RELEASE_OFFER, values, names)
+
+    async def places(self, owner: str, *, before: str | None, limit: int) -> list[str]:
+        values = {":pk": string(_items.OWNER_PREFIX + owner)}
+        condition = "pk = :pk"
+        if before is not None:
+            condition += " AND sk < :before"
+            values[":before"] = string(before)
+        reply = await _reached(
+            self._client.query(
+                TableName=self._table,
+                KeyConditionExpression=condition,
+                ExpressionAttributeValues=values,
+                ScanIndexForward=False,
+                ConsistentRead=True,
+                Limit=limit,
+            )
+        )
+        return [item["sk"]["S"] for item in reply["Items"]]
+
+    async def write_reply(self, ask: str, key: str, reply: str, *, expires_at: int) -> None:
+        item = {"reply": string(reply), "expiresAt": _items.expiry(expires_at)}
+        await self._put(_items.key(_items.ASK_PREFIX + ask, key) | item)
+
+    async def replies(self, ask: str) -> dict[str, str]:
+        found = await self._found("pk = :pk", {":pk": string(_items.ASK_PREFIX + ask)})
+        return {item["sk"]["S"]: item["reply"]["S"] for item in found}
+
     async def close_question(self, task_id: str, question: Question) -> None:
         """Without an adoption there is no expiry for a tombstone to have, so the item is removed."""
         if question.adopted:
@@ -139,10 +186,15 @@ class DynamoTaskStore:
 
     async def _partition(self, task_id: str) -> list[Item]:
         """The record and what stands beside it, in the order of their sort keys, without long output."""
+        values = {":pk": string(task_id), ":result": string(_items.RESULT)}
+        return await self._found("pk = :pk AND sk < :result", values)
+
+    async def _found(self, condition: str, values: Values) -> list[Item]:
+        """All items that meet a key condition, strongly consistent."""
         query: QueryInputTypeDef = {
             "TableName": self._table,
-            "KeyConditionExpression": "pk = :pk AND sk < :result",
-            "ExpressionAttributeValues": {":pk": string(task_id), ":result": string(_items.RESULT)},
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
             "ConsistentRead": True,
         }
         page = await _reached(self._client.query(**query))
@@ -177,7 +229,14 @@ class DynamoTaskStore:
         )
         return await _written(call, op)
 
-    async def _update(self, task_id: str, sort: str, change: _changes.Change, values: Values) -> Item | None:
+    async def _update(
+        self,
+        task_id: str,
+        sort: str,
+        change: _changes.Change,
+        values: Values,
+        names: Mapping[str, str] | None = None,
+    ) -> Item | None:
         """None when written, else the item that does not meet the condition, empty where there is none."""
         op = secrets.token_hex(8)
         call = self._client.update_item(
@@ -185,7 +244,7 @@ class DynamoTaskStore:
             Key=_items.key(task_id, sort),
             ConditionExpression=change.condition,
             UpdateExpression=change.update,
-            ExpressionAttributeNames=change.names,
+            ExpressionAttributeNames=change.names if names is None else {**change.names, **names},
             ExpressionAttributeValues={f":{name}": value for name, value in values.items()}
             | {":op": string(op)},
             ReturnValuesOnConditionCheckFailure="ALL_OLD",

@@ -1,8 +1,13 @@
-"""What a task is. All times are epoch milliseconds; JSON travels as text, never as floats or Decimals."""
+"""What a task is. All times are epoch milliseconds; JSON travels as text, never as floats or Decimals.
+
+Nothing here is changed after it was made. Tasks and records, of which every request makes some, are not frozen all
+the same: a frozen dataclass takes several times as long to make.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -29,7 +34,7 @@ class Outcome:
     ended_at: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TaskRecord:
     """What is pinned when a task is created, so that an open task survives an edit of the tools file (D2)."""
 
@@ -45,6 +50,8 @@ class TaskRecord:
     poll_ms: int
     on_expire: Literal["leave", "stop"] = "leave"
     result_settings: str = "{}"
+    progress_token: str | None = None
+    """JSON text of the token that the creating call gave for progress; it stays valid for the task's life."""
 
     @property
     def expires_at(self) -> int:
@@ -71,12 +78,17 @@ class Question:
     """Until when somebody is delivering the answer."""
     adopted: bool = False
     """The server has seen it before, checked it and stamped its expiry."""
+    offers: Mapping[str, int] = field(default_factory=dict)
+    """To which sessions it has been sent as a request, and until when it is not sent there again."""
 
     def __repr__(self) -> str:
         return f"Question(key={self.key!r}, method={self.method!r})"
 
     def is_open(self, now: int) -> bool:
         return self.answer is None and (self.deadline is None or now < self.deadline)
+
+    def may_be_offered(self, session: str, now: int) -> bool:
+        return self.is_open(now) and self.offers.get(session, 0) <= now
 
     def needs_delivery(self, now: int) -> bool:
         return self.answer is not None and self.delivery_until <= now
@@ -97,7 +109,7 @@ class Event:
     adopted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Task:
     """A task as one read saw it: the record, what is stored beside it, and the outcome once there is one."""
 

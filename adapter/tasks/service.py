@@ -6,9 +6,10 @@ a lease (D7), and whatever was seen first as the end stays the end (D4).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -30,7 +31,7 @@ from .clock import Clock, system_clock
 from .engine import Engine, Refusal, Snapshot
 from .model import Ending, Outcome, Question, Task, TaskRecord
 from .pacing import DescribeBudget, RefreshPace
-from .store import TaskStore
+from .store import TaskStore, task_at
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,9 @@ START_WINDOW_MS = 30_000
 UNKNOWN_GRACE_MS = 120_000
 """How long an execution may be unknown to the job system before it counts as never started."""
 MAX_ANSWER_BYTES = 262_144
+OFFER_MS = 300_000
+"""How long a question that was sent to a session as a request is not sent there again."""
+DECLINE = '{"action":"decline"}'
 CANCELLED = "McpCancelled"
 EXPIRED = "McpTaskExpired"
 INVALID_REQUEST = "McpInvalidInputRequest"
@@ -74,6 +78,8 @@ class NewTask:
     on_expire: Literal["leave", "stop"] = "leave"
     result_settings: str = "{}"
     nonce: str | None = None
+    progress_token: str | None = None
+    listed: bool = False
 
 
 class TaskService:
@@ -101,7 +107,7 @@ class TaskService:
         now = self._clock()
         record = self._record(new, now)
         refresh_at = now + self._pace.shortest_ms
-        standing = await self._store.create(record, refresh_at=refresh_at)
+        standing = await self._store.create(record, refresh_at=refresh_at, listed=new.listed)
         if standing is not None:
             return await self._replayed(standing, new)
         try:
@@ -129,11 +135,51 @@ class TaskService:
         given = [(open_questions[key], value) for key, value in answers.items() if key in open_questions]
         texts = [self._checked(question, value) for question, value in given]
         for (question, _), text in zip(given, texts, strict=True):
-            recorded = await self._store.record_answer(
-                task_id, question, text, now=now, delivery_until=now + LEASE_MS
-            )
-            if recorded:
-                await self._deliver(task, question, text)
+            await self._give(task, question, text, now)
+
+    async def decline(self, task_id: str, owner: str, key: str) -> None:
+        """Answer for a client that cannot or will not: a decline is data for the workflow (D9)."""
+        task = await self._load(task_id, owner)
+        now = self._clock()
+        for question in task.open_questions(now):
+            if question.key == key:
+                await self._give(task, question, DECLINE, now)
+
+    async def offer(
+        self, task: Task, keys: Collection[str], session: str, *, lease_ms: int = OFFER_MS
+    ) -> list[Question]:
+        """The questions among `keys` to send to this session as requests now: each once per lease (D10)."""
+        now = self._clock()
+        offered = []
+        for question in task.open_questions(now):
+            if question.key not in keys or not question.may_be_offered(session, now):
+                continue
+            task_id, until = task.record.task_id, now + lease_ms
+            if await self._store.claim_offer(task_id, question, session, now=now, until=until):
+                offered.append(question)
+        return offered
+
+    async def withdraw_offer(self, task_id: str, owner: str, key: str, session: str) -> None:
+        """The answer that came was not valid: ask this session again at its next request."""
+        task = await self._load(task_id, owner)
+        for question in task.questions:
+            if question.key == key:
+                await self._store.release_offer(task_id, question, session)
+
+    async def write_reply(self, ask: str, key: str, reply: str, *, expires_at: int) -> None:
+        """See TaskStore: an answer to what is asked before a task exists."""
+        await self._store.write_reply(ask, key, reply, expires_at=expires_at)
+
+    async def replies(self, ask: str) -> dict[str, str]:
+        """See TaskStore."""
+        return await self._store.replies(ask)
+
+    async def tasks_of(self, owner: str, *, before: str | None, limit: int) -> tuple[list[Task], str | None]:
+        """An owner's tasks, newest first, and where the next page starts (None after the last)."""
+        places = await self._store.places(owner, before=before, limit=limit)
+        tasks = await asyncio.gather(*(self._listed(task_at(place), owner) for place in places))
+        following = places[-1] if len(places) == limit else None
+        return [task for task in tasks if task is not None], following
 
     async def cancel(self, task_id: str, owner: str) -> None:
         """Ask for the execution to be stopped; nothing to do where it has ended.
@@ -169,6 +215,7 @@ class TaskService:
             poll_ms=new.poll_ms,
             on_expire=new.on_expire,
             result_settings=new.result_settings,
+            progress_token=new.progress_token,
         )
 
     async def _start(self, record: TaskRecord, new: NewTask) -> None:
@@ -195,6 +242,12 @@ class TaskService:
             except StartRejected as rejection:  # which says nothing about the first attempt
                 logger.warning("task %s: not started again: %s", standing.task_id, rejection)
         return await self._current(task)
+
+    async def _listed(self, task_id: str, owner: str) -> Task | None:
+        try:
+            return await self.get(task_id, owner)
+        except TaskNotFound:
+            return None
 
     # --- reading -------------------------------------------------------------------------------------------
 
@@ -344,6 +397,11 @@ class TaskService:
         if len(text) > MAX_ANSWER_BYTES:
             raise InvalidAnswer(question.key, f"it is longer than {MAX_ANSWER_BYTES} bytes")
         return text.decode()
+
+    async def _give(self, task: Task, question: Question, text: str, now: int) -> None:
+        task_id = task.record.task_id
+        if await self._store.record_answer(task_id, question, text, now=now, delivery_until=now + LEASE_MS):
+            await self._deliver(task, question, text)
 
     async def _redeliver(self, task: Task) -> None:
         """Deliver what an earlier update wrote but could not bring to the job system."""

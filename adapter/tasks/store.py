@@ -8,11 +8,24 @@ from typing import Protocol
 from .model import Event, Outcome, Question, Task, TaskRecord
 
 
+def place_of(record: TaskRecord) -> str:
+    """Where a task stands in its owner's list: sorts by creation, and ends with the task's id."""
+    return f"{record.created_at:015d}#{record.task_id}"
+
+
+def task_at(place: str) -> str:
+    """The id of the task at a place."""
+    return place.partition("#")[2]
+
+
 class TaskStore(Protocol):
     """Every method may raise StoreUnavailable. A retried write that had succeeded counts as success."""
 
-    async def create(self, record: TaskRecord, *, refresh_at: int) -> TaskRecord | None:
-        """Write a new record. None when written; the record that stands when the id is taken already."""
+    async def create(self, record: TaskRecord, *, refresh_at: int, listed: bool = False) -> TaskRecord | None:
+        """Write a new record. None when written; the record that stands when the id is taken already.
+
+        `listed`: its place in the owner's list is written before, so that whatever can be read is listed.
+        """
         ...
 
     async def discard(self, task_id: str) -> None:
@@ -34,7 +47,7 @@ class TaskStore(Protocol):
         ...
 
     async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
-        """Record the first terminal state of a task that expires then.
+        """Record the first terminal state of a task that expires at `expires_at` (epoch milliseconds).
 
         Returns the one that stands, which may be an earlier one (D4).
         """
@@ -56,6 +69,31 @@ class TaskStore(Protocol):
 
     async def claim_delivery(self, task_id: str, question: Question, *, now: int, until: int) -> bool:
         """Take the lease to deliver a recorded answer again. False: delivered, or taken by another."""
+        ...
+
+    async def claim_offer(
+        self, task_id: str, question: Question, session: str, *, now: int, until: int
+    ) -> bool:
+        """Take the lease to send a question to a session as a request. False: sent before, or not open."""
+        ...
+
+    async def release_offer(self, task_id: str, question: Question, session: str) -> None:
+        """Let a question be sent to that session again at once."""
+        ...
+
+    async def places(self, owner: str, *, before: str | None, limit: int) -> list[str]:
+        """Places of an owner's tasks (see `place_of`), newest first, from after `before` on; strongly consistent.
+
+        A place whose task does not exist (any more) is possible and means nothing.
+        """
+        ...
+
+    async def write_reply(self, ask: str, key: str, reply: str, *, expires_at: int) -> None:
+        """Keep what a client answered to question `key` of `ask` (asked before a task exists); the first stays."""
+        ...
+
+    async def replies(self, ask: str) -> dict[str, str]:
+        """What has been answered to `ask` so far, by key; strongly consistent."""
         ...
 
     async def close_question(self, task_id: str, question: Question) -> None:

@@ -31,8 +31,3 @@ class Catalog:
 
     def get(self, name: str) -> Tool | None:
         return self._by_name.get(name)
-
-    def page(self, start: int, size: int) -> tuple[tuple[Tool, ...], int | None]:
-        """The tools from `start` on, at most `size`, and where the next page starts (None after the last)."""
-        end = start + size
-        return self._tools[start:end], end if end < len(self._tools) else None

@@ -55,6 +55,8 @@ class Tool(BaseModel):
     retention: Seconds = 86_400.0
     poll_interval: Seconds = 5.0
     inline_wait: Seconds = 20.0
+    task_after: Seconds = 0.0
+    model_may_answer: bool = False
     on_disconnect: Literal["stop", "continue"] = "stop"
     on_expire: Literal["leave", "stop"] = "leave"
     result: Literal["auto", "result", "data"] = "auto"

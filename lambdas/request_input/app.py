@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 
-class InvalidInputRequest(Exception):  # noqa: N818 - the error name that a workflow catches
+class InvalidInputRequest(Exception):
     """The payload is not a question that a client could show."""
 
 
-class UnknownTask(Exception):  # noqa: N818 - the error name that a workflow catches
+class UnknownTask(Exception):
     """There is no such task: the execution was not started by the adapter, or its time to live is over."""
 
 

@@ -14,14 +14,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.node import NodeError
+from tests.support.served import ServerError, dev_server, free_port, served
+
 from .results import Verdict, summary
 from .scenarios import SCENARIOS, SERVED, Run, chosen, unaccounted
-from .served import ServerError, dev_server, free_port, served
 from .suite import Suite, SuiteError
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".node"
 RESULTS = HERE / "results"
+SETTINGS = {"ADAPTER_LEGACY_HOLD": "2.2"}
+"""`server-sse-polling` wants a stream closed within its three seconds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = chosen(options.version or SERVED, options.scenario)
     try:
         verdicts = _run(runs, options.url, options.jobs)
-    except (SuiteError, ServerError) as error:
+    except (NodeError, SuiteError, ServerError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     except KeyboardInterrupt:
@@ -63,7 +67,7 @@ def _run(runs: Sequence[Run], url: str | None, jobs: int) -> list[Verdict]:
         if url is None:
             port = free_port()
             command = dev_server(HERE / "tools.yaml", port)
-            url = stack.enter_context(served(command, port, RESULTS / "server.log"))
+            url = stack.enter_context(served(command, port, RESULTS / "server.log", settings=SETTINGS))
         return asyncio.run(_run_all(suite, url, runs, jobs))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 MODERN = "2026-07-28"
-SERVED = (MODERN,)
+SERVED = (MODERN, "2025-11-25", "2025-06-18", "2025-03-26")
 """The versions that are run unless others are asked for."""
 
 _EARLY = "2025-03-26"

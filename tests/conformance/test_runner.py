@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.node import Node, NodeError, find_node
+from tests.support.served import ServerError, free_port, is_healthy, served
+
 from . import run as runner
 from .results import Check, broken, judge, parse_checks, read_checks, summary
 from .scenarios import MODERN, NOT_RUN, SCENARIOS, Run, Scenario, chosen, unaccounted
-from .served import ServerError, free_port, is_healthy, served
-from .suite import PACKAGE, VERSION, Node, Suite, SuiteError, find_node
+from .suite import PACKAGE, VERSION, Suite, SuiteError
 
 SUCCESS = Check("a-check", "SUCCESS", "")
 FAILURE = Check("b-check", "FAILURE", "it broke")
@@ -181,7 +183,7 @@ def test_without_any_node_it_is_said_how_to_get_one(
     program(path_folder / "node", "raise SystemExit(1)")
     program(path_folder / "npm", "")
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(SuiteError, match="Node >= 22 is needed"):
+    with pytest.raises(NodeError, match="Node >= 22 is needed"):
         find_node()
 
 
@@ -190,7 +192,7 @@ def test_the_suite_is_installed_only_when_the_pinned_version_is_not_there(
 ) -> None:
     program(path_folder / "node", "print('v24.0.0')")
     program(path_folder / "npm", "import sys\nsys.exit('no network')")
-    with pytest.raises(SuiteError, match=r"could not install.*\nno network"):
+    with pytest.raises(NodeError, match=r"could not install.*\nno network"):
         Suite.install(tmp_path)
     package = tmp_path / "node_modules" / PACKAGE
     package.mkdir(parents=True)
@@ -297,7 +299,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
 def test_a_line_per_scenario_and_a_summary_are_printed(
     stand_in: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert runner.main(["tools-list", "server-stateless"]) == 0
+    assert runner.main(["tools-list", "server-stateless", "--version", MODERN]) == 0
     first, second, last = capsys.readouterr().out.splitlines()
     assert first.startswith(f"pass  {MODERN}  tools-list")
     assert second.startswith(f"pass  {MODERN}  server-stateless")
@@ -307,7 +309,7 @@ def test_a_line_per_scenario_and_a_summary_are_printed(
 
 def test_the_exit_code_tells_a_failure(stand_in: StandIn) -> None:
     stand_in.checks = [SUCCESS, FAILURE]
-    assert runner.main(["tools-list", "--url", "http://127.0.0.1:1/mcp"]) == 1
+    assert runner.main(["tools-list", "--version", MODERN, "--url", "http://127.0.0.1:1/mcp"]) == 1
     assert stand_in.urls == ["http://127.0.0.1:1/mcp"]
 
 

@@ -396,5 +396,5 @@ async def test_the_endpoint_can_have_another_path() -> None:
         site.url = f"http://127.0.0.1:{site.port}/mcp"
         gone = await site.post("server/discover")
 
-    assert there.json()["result"]["supportedVersions"] == [VERSION]
+    assert there.json()["result"]["supportedVersions"][0] == VERSION
     assert gone.status_code == 404

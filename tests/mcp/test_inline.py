@@ -334,7 +334,7 @@ async def test_a_client_that_leaves_cancels_its_call_as_the_tool_says(
     gone.set()
     answer = await calling
 
-    assert (answer.status, answer.messages) == (499, [])
+    assert (answer.status, answer.messages) == (202, [])
     assert len(mcp.engine.stopped) == (behaviour == "stop")
     assert errors(caplog) == []
     await nobody_follows(mcp)
@@ -393,7 +393,7 @@ async def test_a_client_that_leaves_while_the_job_cannot_be_stopped_leaves_a_wis
     await until(lambda: mcp.parts.watcher.read_count > 0)
     gone.set()
 
-    assert (await calling).status == 499
+    assert (await calling).status == 202
     assert mcp.store.tasks[mcp.only_task].cancel_requested_at is not None
 
 

@@ -10,7 +10,7 @@ import pytest
 from adapter.errors import StoreUnavailable
 from adapter.mcp import sse
 from adapter.tasks.model import Ending
-from tests.support.adapter import EXTENSION, FORMS, PREFIX, TASKS, Json, Mcp, form, tool, until
+from tests.support.adapter import EXTENSION, FORMS, KEEP_ALIVE, PREFIX, TASKS, Json, Mcp, form, tool, until
 
 SUBSCRIPTION = PREFIX + "subscriptionId"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -257,7 +257,7 @@ async def test_with_another_filter_beside_the_tasks_the_stream_outlives_them(
         rest = await stream.rest()
 
     assert first["params"]["notifications"] == to(task_id)
-    assert later == [sse.KEEP_ALIVE] * 2
+    assert later == [KEEP_ALIVE] * 2
     assert kinds(rest) == ["result"]
 
 

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from tests.support.adapter import EXTENSION, PREFIX, VERSION, Mcp, tool
+from tests.support.legacy import LegacyClient
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
     "clientInfo": {"name": "client", "version": "1"},
 }
+
+
+SERVED = [VERSION, "2025-11-25", "2025-06-18", "2025-03-26"]
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ async def test_discovery_tells_versions_capabilities_and_how_long_they_may_be_ke
     del result["_meta"]
     assert result == {
         "resultType": "complete",
-        "supportedVersions": [VERSION],
+        "supportedVersions": SERVED,
         "capabilities": {"tools": {}, "extensions": {EXTENSION: {}}},
         "ttlMs": 1234,
         "cacheScope": "public",
@@ -47,13 +51,12 @@ async def test_discovery_tells_versions_capabilities_and_how_long_they_may_be_ke
 
 
 @pytest.mark.requirement("R-20", "R-26", "R-12")
-@pytest.mark.parametrize("version", ["v999.0.0", "2025-11-25", "2026-07-29", "", "2026-07-28 "])
+@pytest.mark.parametrize("version", ["v999.0.0", "2024-11-05", "2026-07-29", "", "2026-07-28 "])
 async def test_an_unserved_version_is_answered_with_the_served_ones(mcp: Mcp, version: str) -> None:
     found = await opened(mcp, "server/discover", meta(version), version)
 
-    served = (await mcp.call("server/discover")).result["supportedVersions"]
     if version.strip() == version:
-        assert found == (400, -32022, {"supported": served, "requested": version})
+        assert found == (400, -32022, {"supported": SERVED, "requested": version})
     else:
         assert found[:2] == (400, -32020)
 
@@ -119,38 +122,41 @@ async def test_there_are_no_methods_of_our_own_under_tasks(mcp: Mcp, method: str
     assert (await mcp.call(method, {"taskId": "mcp-1"}, headers={"mcp-name": None})).refusal == (404, -32601)
 
 
-@pytest.mark.requirement("R-25", "R-27")
-@pytest.mark.parametrize("version", [None, "2025-11-25", "2025-03-26"])
-async def test_initialize_is_told_which_versions_are_served(mcp: Mcp, version: str | None) -> None:
-    status, code, data = await opened(mcp, "initialize", INITIALIZE, version)
-
-    assert (status, code) == (400, -32022)
-    assert data == {"supported": [VERSION], "requested": "2025-11-25"}
-
-
-@pytest.mark.requirement("R-25", "R-27")
-@pytest.mark.parametrize(("params", "requested"), [(None, "unknown"), ({"protocolVersion": 7}, "unknown")])
-async def test_initialize_without_a_version_is_told_too(
-    mcp: Mcp, params: dict[str, Any] | None, requested: str
-) -> None:
-    status, code, data = await opened(mcp, "initialize", params, None)
-
-    assert (status, code, data["requested"]) == (400, -32022, requested)
-
-
 @pytest.mark.requirement("R-25")
 @pytest.mark.parametrize("params", [None, {}, {"cursor": "x"}, {"_meta": {"progressToken": 1}}])
-@pytest.mark.parametrize(
-    ("version", "code"),
-    [(VERSION, -32602), (None, -32602), ("", -32602), ("2025-11-25", -32022), ("not-a-version", -32022)],
-)
+@pytest.mark.parametrize(("version", "code"), [(VERSION, -32602), ("", -32022), ("not-a-version", -32022)])
 async def test_a_request_without_modern_meta_is_judged_by_its_header(
-    mcp: Mcp, params: dict[str, Any] | None, version: str | None, code: int
+    mcp: Mcp, params: dict[str, Any] | None, version: str, code: int
 ) -> None:
     status, found, data = await opened(mcp, "tools/list", params, version)
 
     assert (status, found) == (400, code)
-    assert code != -32022 or data["requested"] == version
+    assert code != -32022 or data == {"supported": SERVED, "requested": version}
+
+
+@pytest.mark.requirement("R-25")
+@pytest.mark.parametrize("params", [{}, {"_meta": {"progressToken": 1}}])
+@pytest.mark.parametrize("version", [None, "2025-11-25", "2025-06-18", "2025-03-26"])
+async def test_a_request_without_modern_meta_and_header_is_a_legacy_one(
+    mcp: Mcp, params: dict[str, Any], version: str | None
+) -> None:
+    legacy = LegacyClient(mcp, version or "2025-03-26", says_version=version is not None)
+
+    assert "resultType" not in (await legacy.call("tools/list", params)).result
+    assert "serverInfo" in (await legacy.call("initialize", INITIALIZE)).result
+
+
+@pytest.mark.requirement("R-25", "R-26")
+@pytest.mark.parametrize("version", ["2025-11-25", "2025-06-18", "2025-03-26"])
+async def test_modern_meta_with_a_legacy_version_is_served_as_that_version(mcp: Mcp, version: str) -> None:
+    answer = await LegacyClient(mcp, version).call("tools/list", meta(version))
+
+    assert "ttlMs" not in answer.result
+
+
+@pytest.mark.requirement("R-25")
+async def test_a_legacy_version_in_modern_meta_must_not_differ_from_the_header(mcp: Mcp) -> None:
+    assert (await opened(mcp, "tools/list", meta("2025-11-25"), "2025-06-18"))[:2] == (400, -32020)
 
 
 @pytest.mark.requirement("R-25")

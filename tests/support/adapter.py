@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ import orjson
 
 from adapter.main import Parts, assemble
 from adapter.mcp import sse
-from adapter.mcp.exchange import Reply, Request
+from adapter.mcp.exchange import Frame, Reply, Request
 from adapter.settings import Settings
 from adapter.tasks.model import Ending, Event, Outcome, Question
 from adapter.tools.catalog import Catalog
@@ -54,6 +54,9 @@ def form(
 
 def accepted(**content: Any) -> Json:
     return {"action": "accept", "content": content}
+
+
+KEEP_ALIVE = sse.encode(Frame())
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -112,7 +115,7 @@ class Stream:
     async def next(self) -> Json:
         """The next message, keep-alives skipped."""
         async with asyncio.timeout(PATIENCE):
-            while await self.chunk() == sse.KEEP_ALIVE:
+            while await self.chunk() == KEEP_ALIVE:
                 pass
         return self.seen[-1]
 
@@ -120,7 +123,7 @@ class Stream:
         """The next chunk as sent. Raises StopAsyncIteration at the end."""
         async with asyncio.timeout(PATIENCE):
             chunk = await anext(self._chunks)
-        if chunk != sse.KEEP_ALIVE:
+        if chunk != KEEP_ALIVE:
             message = read_event(chunk)
             self._check(message)
             self.seen.append(message)
@@ -170,7 +173,7 @@ class Mcp:
         self.store = store or MemoryStore()
         self.engine = engine or MemoryEngine()
         self.targets = {t.name: f"arn:aws:states:eu-west-1:{ACCOUNT}:stateMachine:{t.name}" for t in tools}
-        self.settings = Settings(**{"watch_max": 0.003, **settings})
+        self.settings = Settings(**{"watch_max": 0.003, "companion_tools": "off", **settings})
         self.parts: Parts = assemble(
             self.settings, Catalog(tools), self.targets, self.store, self.engine, clock=self.clock
         )
@@ -351,7 +354,13 @@ def _stream_of(reply: Reply) -> AsyncGenerator[bytes, None]:
     assert reply.status == 200
     assert reply.headers["content-type"] == "text/event-stream"
     assert reply.headers["x-accel-buffering"] == "no"
-    return cast(AsyncGenerator[bytes, None], reply.body)
+    return _encoded(reply.body)
+
+
+async def _encoded(frames: AsyncGenerator[Frame, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(frames):
+        async for frame in frames:
+            yield sse.encode(frame)
 
 
 def _checker(request: Request, *, read: bool = True) -> Callable[[Json], None]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from adapter.errors import ExecutionUnknown, QuestionClosed
 from adapter.tasks.engine import Refusal, Snapshot
 from adapter.tasks.model import Ending, Event, Outcome, Question, Task, TaskRecord
+from adapter.tasks.store import place_of
 
 
 class ManualClock:
@@ -29,9 +30,13 @@ class MemoryStore:
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
         self.expiries: dict[tuple[str, str], int] = {}
+        self.asked: dict[str, dict[str, str]] = {}
+        self.listed: dict[str, list[str]] = {}
         self.reads = 0
 
-    async def create(self, record: TaskRecord, *, refresh_at: int) -> TaskRecord | None:
+    async def create(self, record: TaskRecord, *, refresh_at: int, listed: bool = False) -> TaskRecord | None:
+        if listed:
+            self.listed.setdefault(record.owner, []).append(place_of(record))
         standing = self.tasks.get(record.task_id)
         if standing is not None:
             return standing.record
@@ -106,6 +111,31 @@ class MemoryStore:
             return False
         self._put(task_id, replace(current, delivery_until=until))
         return True
+
+    async def claim_offer(
+        self, task_id: str, question: Question, session: str, *, now: int, until: int
+    ) -> bool:
+        current = self._question(task_id, question.key)
+        if current is None or not current.may_be_offered(session, now):
+            return False
+        self._put(task_id, replace(current, offers={**current.offers, session: until}))
+        return True
+
+    async def release_offer(self, task_id: str, question: Question, session: str) -> None:
+        current = self._question(task_id, question.key)
+        if current is not None:
+            kept = {name: until for name, until in current.offers.items() if name != session}
+            self._put(task_id, replace(current, offers=kept))
+
+    async def places(self, owner: str, *, before: str | None, limit: int) -> list[str]:
+        places = sorted(self.listed.get(owner, []), reverse=True)
+        return [place for place in places if before is None or place < before][:limit]
+
+    async def write_reply(self, ask: str, key: str, reply: str, *, expires_at: int) -> None:
+        self.asked.setdefault(ask, {}).setdefault(key, reply)
+
+    async def replies(self, ask: str) -> dict[str, str]:
+        return dict(self.asked.get(ask, {}))
 
     async def close_question(self, task_id: str, question: Question) -> None:
         task = self.tasks.get(task_id)

@@ -8,7 +8,16 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
 
+from tests.support.memory import ManualClock
+
 P = ParamSpec("P")
+
+
+class LoopClock(ManualClock):
+    """Epoch milliseconds that move with the event loop, and when a test says so."""
+
+    def __call__(self) -> int:
+        return self.now + round(asyncio.get_running_loop().time() * 1000)
 
 
 class _Jumping(selectors.SelectSelector):

@@ -169,24 +169,6 @@ def test_a_catalog_keeps_order_and_finds_by_name() -> None:
     assert catalog.get("none") is None
 
 
-@pytest.mark.parametrize(
-    ("start", "size", "names", "following"),
-    [
-        (0, 2, ["t0", "t1"], 2),
-        (2, 2, ["t2", "t3"], 4),
-        (4, 2, ["t4"], None),
-        (3, 2, ["t3", "t4"], None),
-        (0, 5, ["t0", "t1", "t2", "t3", "t4"], None),
-    ],
-)
-def test_a_page_says_where_the_next_one_starts(
-    start: int, size: int, names: list[str], following: int | None
-) -> None:
-    tools, then = Catalog([tool(f"t{n}") for n in range(5)]).page(start, size)
-
-    assert ([each.name for each in tools], then) == (names, following)
-
-
 def test_two_tools_of_one_name_make_no_catalog() -> None:
     with pytest.raises(ValueError, match="two tools are named 'a'"):
         Catalog([tool("b"), tool("a"), tool("a")])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,13 +32,27 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(command: Sequence[str], port: int, log: Path, *, within: float = 60.0) -> Iterator[str]:
+def served(
+    command: Sequence[str],
+    port: int,
+    log: Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    within: float = 60.0,
+) -> Iterator[str]:
     """Start `command`, wait until it answers `/healthz` on `port`, and give the URL of its endpoint.
 
-    Raises ServerError if it ends early or is not ready `within` so many seconds. Its output goes to `log`.
+    `settings` are added to its environment, and its output goes to `log`. Raises ServerError if it ends early or
+    is not ready `within` so many seconds.
     """
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(settings or {})},
+        )
         try:
             _wait_until_ready(process, port, log, within)
             yield f"http://{_HOST}:{port}/mcp"

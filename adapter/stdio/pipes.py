@@ -1,0 +1,87 @@
+"""Standard input and output as lines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from adapter.mcp.endpoint import Endpoint
+
+from .transport import ReadLine, StdioTransport, WriteLine
+
+MAX_LINE_BYTES = 8 * 1_048_576
+TOO_LONG = b"{\n"
+"""Stands for a line that is too long to be kept: the endpoint says that it is no JSON."""
+_CHUNK = 65_536
+
+
+async def serve_stdio(endpoint: Endpoint) -> None:
+    """Serve one client until it closes our standard input."""
+    async with standard_pipes() as (read, write):
+        await StdioTransport(endpoint, read, write).run()
+
+
+@asynccontextmanager
+async def standard_pipes() -> AsyncIterator[tuple[ReadLine, WriteLine]]:
+    """Reads standard input and writes standard output, which afterwards belongs to the protocol alone (R-140).
+
+    Whatever else prints goes to standard error.
+    """
+    protocol_out, sys.stdout = sys.stdout.buffer, sys.stderr
+    reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
+    source = (sys.stdin.fileno(), asyncio.get_running_loop(), reader)
+    # A thread, because event loops cannot wait for files and some devices (uvloop aborts the process).
+    threading.Thread(target=_pump, args=source, daemon=True, name="standard-input").start()
+
+    def write_now(message: bytes) -> None:
+        protocol_out.write(message + b"\n")
+        protocol_out.flush()
+
+    lock = asyncio.Lock()
+
+    async def write(message: bytes) -> None:
+        async with lock:
+            await asyncio.to_thread(write_now, message)
+
+    try:
+        yield partial(read_line, reader), write
+    finally:
+        sys.stdout = sys.__stdout__ or sys.stderr
+
+
+def _pump(descriptor: int, loop: asyncio.AbstractEventLoop, reader: asyncio.StreamReader) -> None:
+    try:
+        while data := os.read(descriptor, _CHUNK):
+            loop.call_soon_threadsafe(reader.feed_data, data)
+        loop.call_soon_threadsafe(reader.feed_eof)
+    except RuntimeError:  # the loop is closed: nobody reads any more
+        return
+
+
+async def read_line(reader: asyncio.StreamReader) -> bytes:
+    """The next line, also one without an end; `TOO_LONG` for one over the reader's limit; empty at the end."""
+    try:
+        return await reader.readuntil()
+    except asyncio.IncompleteReadError as end:
+        return end.partial
+    except asyncio.LimitOverrunError as overrun:
+        await _skip_line(reader, overrun.consumed)
+        return TOO_LONG
+
+
+async def _skip_line(reader: asyncio.StreamReader, consumed: int) -> None:
+    while True:
+        await reader.readexactly(consumed)
+        try:
+            await reader.readuntil()
+        except asyncio.LimitOverrunError as overrun:
+            consumed = overrun.consumed
+        except asyncio.IncompleteReadError:
+            return
+        else:
+            return
