@@ -152,11 +152,11 @@ async def test_readers_at_once_deliver_a_kept_answer_once(world: World) -> None:
     world.clock.advance(10)
 
     sent: list[str] = []
-    answer = world.jobs.answer
+    deliver = world.jobs.answer
 
-    async def noted(token: str, value: str | Refusal) -> None:
+    async def noted(token: str, answer: str | Refusal) -> None:
         sent.append(token)
-        await answer(token, value)
+        await deliver(token, answer)
 
     world.jobs.answer = noted  # type: ignore[method-assign]
     readers = [Operation(stepped_process(world).get(task.record.task_id, OWNER)) for _ in range(20)]

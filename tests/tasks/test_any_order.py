@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -122,7 +123,8 @@ class AnyOrder(RuleBasedStateMachine):
     @initialize()
     def ask_in_a_running_task(self) -> None:
         self._serve("create", lambda s: s.create(new_task()), self._created, ALL)
-        self._ask(*self._running(), None, "ask")
+        (task,) = self._running()
+        self._ask(task, None, "ask")
 
     @rule(nonce=st.sampled_from([None, *CONFIRMATIONS]), fate=FATES)
     def create(self, nonce: str | None, fate: Fate) -> None:
@@ -141,13 +143,13 @@ class AnyOrder(RuleBasedStateMachine):
         waiting = {q.key: q.token for q in self.store.tasks[task_id].questions}
         answers: dict[str, object] = {k: {"value": value} for k in sorted({key, *others})}
         tokens = {waiting[key] for key in answers}
-        check = lambda _: self._answered(task_id, tokens)  # noqa: E731
+        check = partial(self._answered, task_id, tokens)
         self._serve("answer", lambda s: s.answer(task_id, OWNER, answers), check, fate)
 
     @rule(data=st.data(), fate=FATES)
     def cancel(self, data: st.DataObject, fate: Fate) -> None:
         task_id = self._handle(data)
-        check = lambda _: self._cancelled(task_id)  # noqa: E731
+        check = partial(self._cancelled, task_id)
         self._serve("cancel", lambda s: s.cancel(task_id, OWNER), check, fate)
 
     @precondition(lambda self: self.requests)
@@ -300,12 +302,12 @@ class AnyOrder(RuleBasedStateMachine):
         if shown.outcome is not None:
             assert self.store.tasks[shown.record.task_id].outcome == shown.outcome
 
-    def _answered(self, task_id: str, tokens: set[str]) -> None:
+    def _answered(self, task_id: str, tokens: set[str], _: Operation) -> None:
         """An acknowledged answer is not lost: none of its questions is still open for another."""
         task, now = self.store.tasks[task_id], self.clock()
         assert not tokens & {q.token for q in task.open_questions(now)}
 
-    def _cancelled(self, task_id: str) -> None:
+    def _cancelled(self, task_id: str, _: Operation) -> None:
         task = self.store.tasks[task_id]
         assert task.cancel_requested_at is not None or task.outcome is not None
 

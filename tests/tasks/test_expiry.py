@@ -98,7 +98,8 @@ async def test_answers_and_cancels_of_an_expired_task_are_not_found(world: World
     with pytest.raises(Exception, match="Task not found"):
         await (world.cancel(task) if request_name == "cancel" else world.answer(task, {question.key: {}}))
 
-    assert world.jobs.stopped == world.jobs.answers == []
+    assert world.jobs.stopped == []
+    assert world.jobs.answers == []
 
 
 def _two_readers_of_an_expired_task() -> tuple[World, list[Operation]]:

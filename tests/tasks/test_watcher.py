@@ -120,9 +120,9 @@ async def test_a_finished_task_is_read_once_and_not_watched() -> None:
 async def test_a_hundred_followers_cost_no_more_reads_than_one() -> None:
     alone, crowd = Stage(), Stage()
     followed = []
-    for stage, followers in ((alone, 1), (crowd, 100)):
+    for stage, size in ((alone, 1), (crowd, 100)):
         task = await stage.world.create()
-        followed.append((stage, [stage.collect(task) for _ in range(followers)]))
+        followed.append((stage, [stage.collect(task) for _ in range(size)]))
     await _at(0.01)
     before = [stage.world.memory.reads for stage, _ in followed]
     await _at(300)
