@@ -135,7 +135,10 @@ class StepFunctions:
             raise AnswerRefused(f"The answer is longer than {MAX_PAYLOAD_BYTES:,} bytes")
         else:
             call = self._client.send_task_success(taskToken=token, output=answer)
-        await _asked(call, secret=token)
+        try:
+            await _asked(call, secret=token)
+        except _HasEnded:  # not even the form of a token
+            raise QuestionClosed(*_MESSAGES[QuestionClosed]) from None
 
     async def _step(self, execution: str) -> str | None:
         """Which state runs, as a message. It is not worth failing a describe for."""

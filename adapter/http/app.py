@@ -56,7 +56,12 @@ def create_app(
 def _cors(origins: Sequence[str]) -> Middleware:
     as_sent = [origin.lower().rstrip("/") for origin in origins]
     return Middleware(
-        CORSMiddleware, allow_origins=as_sent, allow_methods=["POST"], allow_headers=["*"], max_age=3600
+        CORSMiddleware,
+        allow_origins=as_sent,
+        allow_methods=["GET", "POST"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id"],
+        max_age=3600,
     )
 
 

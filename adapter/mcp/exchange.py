@@ -44,6 +44,8 @@ class Request:
     """How long the transport can wait for the reply; None where it sets no limit."""
     disconnected: Callable[[], Awaitable[None]] = field(default=_never)
     """Returns when the client has gone away."""
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+    """Whether it has gone away by cancelling this request, where a transport can tell that from a lost line."""
     connection: str | None = None
     """The session of a transport that is one long connection (stdio); HTTP has a header for it."""
 

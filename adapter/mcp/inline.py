@@ -170,6 +170,8 @@ class Inline:
         waited = (self._clock() - task.record.created_at) / 1000
         seconds = max(waited, self.seconds(run.tool.inline_wait, run.seconds_left))
         if task.outcome is None and not self._companions:
+            if self._watcher.closed.is_set():  # a deploy must not stop the jobs that happen to run
+                raise RpcError(INTERNAL_ERROR, "The server is stopping; the job goes on without it")
             task = await self._stopped(task)
             if task.outcome is None:
                 text = f"The job did not finish within {seconds:.3g} s and was told to stop."

@@ -105,7 +105,7 @@ class Legacy:
         self, handler: Handler, request: Request, identifier: RequestId, params: JsonObject, session: Session
     ) -> Reply:
         if request.headers is None:  # a line of stdio: its transport knows what is cancelled
-            call = LegacyCall(request, identifier, params, session, request.disconnected, _always)
+            call = LegacyCall(request, identifier, params, session, request.disconnected, request.cancelled)
             return await _reply(handler, call)
         with ExitStack() as tracking:
             cancelled = tracking.enter_context(self._inflight.track(session.nonce, identifier))
@@ -199,9 +199,6 @@ async def _reply(handler: Handler, call: LegacyCall) -> Reply:
     result = await handler(call)
     return result if isinstance(result, Reply) else sse.json(jsonrpc.result(call.id, result))
 
-
-def _always() -> bool:
-    return True
 
 
 async def _until_over(

@@ -104,15 +104,10 @@ class LegacyShapes:
 
 
 def was_cancelled(task: Task) -> bool:
-    """Whether this era must call the task cancelled: once it was, it stays so, however the work ended (L-54).
-
-    Work that had ended before it was to be cancelled had not been cancelled.
-    """
+    """Whether this era must call the task cancelled: once it was, it stays so, however the work ended (L-54)."""
     if task.outcome is not None and task.outcome.ending is Ending.ABORTED:
         return True
-    if task.cancel_requested_at is None:
-        return False
-    return task.outcome is None or task.outcome.ended_at >= task.cancel_requested_at
+    return task.cancel_requested_at is not None
 
 
 def _failed(rendered: Rendered) -> bool:

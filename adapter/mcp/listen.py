@@ -15,13 +15,12 @@ from . import jsonrpc, sse
 from .call import Call
 from .exchange import KEEP_ALIVE, Frame, Reply
 from .following import ClientGone
-from .jsonrpc import RpcError, invalid_params
+from .jsonrpc import INTERNAL_ERROR, RpcError, invalid_params
 from .meta import SUBSCRIPTION_KEY, complete
 from .task_methods import require_tasks
 from .task_shapes import TaskShapes
 
 MAX_TASKS = 1000
-_Update = tuple[str, Task | None]
 
 
 class Listen:
@@ -41,7 +40,8 @@ class Listen:
             _check_task_ids(task_ids)
         only_tasks = all(value in (None, False, []) for key, value in wanted.items() if key != "taskIds")
         unique = list(dict.fromkeys(task_ids)) if task_ids is not None else None
-        return sse.stream(self._stream(call, unique, ends_with_tasks=task_ids is not None and only_tasks))
+        frames = self._stream(call, unique, ends_with_tasks=unique is not None and only_tasks)
+        return sse.stream(sse.guarded(frames, lambda problem: jsonrpc.error(call.id, problem)))
 
     async def _stream(
         self, call: Call, task_ids: list[str] | None, *, ends_with_tasks: bool
@@ -50,9 +50,8 @@ class Listen:
         try:
             first = await subscription.open(task_ids or [])
             honoured = {} if task_ids is None else {"taskIds": [i for i in task_ids if i in first]}
-            yield self._notification(
-                call, "notifications/subscriptions/acknowledged", {"notifications": honoured}
-            )
+            acknowledged = "notifications/subscriptions/acknowledged"
+            yield self._notification(call, acknowledged, {"notifications": honoured})
             for task in first.values():
                 yield self._changed(call, task)
             buffered = call.request.seconds_left is not None
@@ -64,6 +63,8 @@ class Listen:
                 yield message
         except ClientGone:
             return
+        except StoreUnavailable:
+            raise RpcError(INTERNAL_ERROR, "The server is busy; try again") from None
         finally:
             await subscription.close()
 
@@ -88,59 +89,63 @@ class Listen:
 
 
 class _Subscription:
-    """The followers of one stream's tasks, joined in one queue."""
+    """The followers of one stream's tasks. Of each task only the newest state is kept for a reader that is slow."""
 
     def __init__(self, watcher: Watcher, owner: str) -> None:
         self._watcher = watcher
         self._owner = owner
-        self._queue: asyncio.Queue[_Update] = asyncio.Queue()
         self._followers: set[asyncio.Task[None]] = set()
+        self._latest: dict[str, Task] = {}
         self._live: set[str] = set()
+        self._unseen: set[str] = set()
+        self._news = asyncio.Event()
+        self._failure: StoreUnavailable | None = None
 
     async def open(self, task_ids: list[str]) -> dict[str, Task]:
-        """The tasks that this caller may see, as they are now; their changes are followed from here on."""
-        first: dict[str, Task] = {}
+        """The tasks that this caller may see, as they are now; their changes are followed from here on.
+
+        Raises StoreUnavailable.
+        """
         self._live.update(task_ids)
+        self._unseen.update(task_ids)
         for task_id in task_ids:
             self._followers.add(asyncio.create_task(self._follow(task_id)))
-        waiting = set(task_ids)
-        while waiting:
-            task_id, task = await self._queue.get()
-            waiting.discard(task_id)
-            if task is None:
-                self._live.discard(task_id)
-            else:
-                first[task_id] = task
-        return first
+        while self._unseen:
+            await self._news.wait()
+            self._news.clear()
+        if self._failure is not None:
+            raise self._failure
+        return self._taken()
 
     async def updates(self, call: Call, *, until_all_ended: bool) -> AsyncGenerator[Task | None, None]:
         """Each change; None now and then, to keep the line open. Raises ClientGone."""
         gone: asyncio.Future[None] = asyncio.ensure_future(call.request.disconnected())
         closed = asyncio.ensure_future(self._watcher.closed.wait())
-        taken: asyncio.Future[_Update] | None = None
         try:
-            while not (until_all_ended and self._queue.empty() and not self._live):
-                taken = taken or asyncio.ensure_future(self._queue.get())
-                waited: set[asyncio.Future[Any]] = {taken, gone, closed}
-                await asyncio.wait(
-                    waited, timeout=sse.KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                )
-                if gone.done():
-                    raise ClientGone
-                if taken.done():
-                    (task_id, task), taken = taken.result(), None
-                    if task is None:
-                        self._live.discard(task_id)
-                    else:
-                        yield task
-                elif closed.done():
+            while True:
+                self._news.clear()
+                for task in self._taken().values():
+                    yield task
+                if closed.done() or (until_all_ended and not self._live and not self._latest):
                     return
-                else:
+                if not await self._waited(gone, closed):
                     yield None
         finally:
-            for future in (gone, closed, taken):
-                if future is not None:
-                    future.cancel()
+            gone.cancel()
+            closed.cancel()
+
+    async def _waited(self, gone: asyncio.Future[None], closed: asyncio.Future[Any]) -> bool:
+        """Whether something has happened; False after a quiet time. Raises ClientGone."""
+        news = asyncio.ensure_future(self._news.wait())
+        try:
+            waited: set[asyncio.Future[Any]] = {news, gone, closed}
+            quiet = sse.KEEP_ALIVE_SECONDS
+            done, _ = await asyncio.wait(waited, timeout=quiet, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            news.cancel()
+        if gone.done():
+            raise ClientGone
+        return bool(done)
 
     async def close(self) -> None:
         for follower in self._followers:
@@ -148,16 +153,25 @@ class _Subscription:
         if self._followers:
             await asyncio.wait(self._followers)
 
+    def _taken(self) -> dict[str, Task]:
+        latest, self._latest = self._latest, {}
+        return latest
+
     async def _follow(self, task_id: str) -> None:
-        """Puts each state of a task in the queue, and (id, None) once there will be no more."""
         try:
             async with aclosing(self._watcher.changes(task_id, self._owner)) as changes:
                 async for task in changes:
-                    self._queue.put_nowait((task_id, task))
-        except (TaskNotFound, StoreUnavailable):
+                    self._latest[task_id] = task
+                    self._unseen.discard(task_id)
+                    self._news.set()
+        except TaskNotFound:
             pass
+        except StoreUnavailable as problem:
+            self._failure = problem
         finally:
-            self._queue.put_nowait((task_id, None))
+            self._live.discard(task_id)
+            self._unseen.discard(task_id)
+            self._news.set()
 
 
 def _check_task_ids(task_ids: object) -> None:

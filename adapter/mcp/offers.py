@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -17,7 +18,7 @@ from adapter.tasks.clock import Clock
 from adapter.tasks.model import Task
 from adapter.tasks.service import MAX_ANSWER_BYTES, TaskService
 
-from .jsonrpc import JsonObject
+from .jsonrpc import INTERNAL_ERROR, JsonObject, RpcError
 from .legacy_shapes import V_2025_06_18, related
 from .session import Session
 from .signing import BadSignature, Signer
@@ -89,7 +90,10 @@ class Offers:
         ]
 
     async def take(self, message: Mapping[str, Any], owner: str) -> None:
-        """A response that a client sent. What is not an answer to one of our requests is ignored."""
+        """A response that a client sent. What is not an answer to one of our requests is ignored.
+
+        Returning means that it is durable. Raises RpcError (HTTP 503).
+        """
         identifier = message.get("id")
         if not isinstance(identifier, str):
             return
@@ -107,7 +111,13 @@ class Offers:
         except TaskNotFound:
             return
         except StoreUnavailable:
-            logger.warning("an answer is lost, as it could not be written; its question is asked again later")
+            await self._ask_again(about, owner)
+            raise RpcError(INTERNAL_ERROR, "The answer could not be kept; send it again", status=503) from None
+
+    async def _ask_again(self, about: JsonObject, owner: str) -> None:
+        if "task" in about:
+            with suppress(StoreUnavailable, TaskNotFound):
+                await self._service.withdraw_offer(about["task"], owner, about["key"], about["session"])
 
     async def _keep(self, about: JsonObject, answer: JsonObject | None, owner: str) -> None:
         if not self._signer.is_mark("owner", owner, about["owner"]):

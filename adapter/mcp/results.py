@@ -83,23 +83,34 @@ def cut(result: dict[str, Any], task_id: str, limit: int, *, more: bool, start: 
     """The result with at most `limit` characters of text, and a note of how to get the rest (D11).
 
     `start`: how many characters have been shown before. `more`: there is a companion tool that shows the rest.
+    Structured content over the limit is left out; a result without what its outputSchema promises is then an error
+    result, the only kind that clients let go without.
     """
-    if sum(len(block["text"]) for block in result["content"] if block.get("type") == "text") <= limit:
+    structured = result.get("structuredContent")
+    if structured is not None and len(orjson.dumps(structured)) > limit:
+        result = {key: value for key, value in result.items() if key != "structuredContent"}
+        result["isError"] = True
+    if sum(len(_text_of(block)) for block in result["content"]) <= limit:
         return result
     content: list[JsonObject] = []
     left: int | None = limit
     for block in result["content"]:
-        if block.get("type") != "text":
+        text = _text_of(block)
+        if not text or (left is not None and len(text) <= left):
             content.append(block)
-        elif left is None:
-            continue
-        elif len(block["text"]) <= left:
-            content.append(block)
-            left -= len(block["text"])
-        else:
-            content.append({**block, "text": block["text"][:left] + _cut_note(task_id, start + limit, more)})
+            left = left if left is None else left - len(text)
+        elif left is not None:
+            note = _cut_note(task_id, start + limit, more)
+            content.append({"type": "text", "text": text[:left] + note})
             left = None
     return {**result, "content": content}
+
+
+def _text_of(block: JsonObject) -> str:
+    """What of a block a model would read."""
+    if block.get("type") == "resource":
+        return str(block["resource"].get("text", ""))
+    return str(block.get("text", ""))
 
 
 def _cut_note(task_id: str, shown: int, more: bool) -> str:

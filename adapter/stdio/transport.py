@@ -77,6 +77,7 @@ class StdioTransport:
             body=line,
             caller=ANONYMOUS,
             disconnected=partial(first_of, cancelled.wait, self._ended.wait),
+            cancelled=cancelled.is_set,
             connection=self._session,
         )
         try:

@@ -66,6 +66,10 @@ CLOSE_QUESTION = Change(
 )
 
 
-def latch(attributes: Iterable[str]) -> Change:
-    """Give a running task its outcome, which has these attributes; it leaves the index of open tasks."""
-    return Change(_RUNNING, set=attributes, remove=["openShard", "message", "claimedUntil"])
+def latch(attributes: Iterable[str], *, too_late: bool = False) -> Change:
+    """Give a running task its outcome, which has these attributes; it leaves the index of open tasks.
+
+    `too_late`: it was to be cancelled and had ended before: nothing was cancelled.
+    """
+    over = ["openShard", "message", "claimedUntil", *(["cancelRequestedAt"] if too_late else [])]
+    return Change(_RUNNING, set=attributes, remove=over)

@@ -12,7 +12,6 @@ partition per task (D5), and the sort key says what an item is:
 from __future__ import annotations
 
 import logging
-import math
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -41,6 +40,8 @@ OFFER_PREFIX = "offer."
 SHARDS = 16
 INLINE_OUTPUT_BYTES = 32_768
 _KEY_CHARACTERS = 40
+_GREATEST = 1e15
+"""Numbers beyond are no times, counts or progress, whatever a workflow wrote."""
 
 
 def string(value: str) -> AttributeValueTypeDef:
@@ -75,7 +76,7 @@ def number(item: Item, name: str) -> float | None:
         parsed = float(value.get("N") or value.get("S") or "")
     except ValueError:
         return None
-    return parsed if math.isfinite(parsed) else None
+    return parsed if abs(parsed) < _GREATEST else None  # which NaN is not either
 
 
 def whole(item: Item, name: str) -> int | None:

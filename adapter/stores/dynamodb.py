@@ -82,11 +82,14 @@ class DynamoTaskStore:
             values["message"] = string(message)
         await self._update(task_id, _items.RECORD, change, values)
 
-    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
+    async def latch(
+        self, task_id: str, outcome: Outcome, *, expires_at: int, too_late: bool = False
+    ) -> Outcome:
         if outcome.output is not None and _items.is_long(outcome.output):
             await self._put_long_output(task_id, outcome.output, expires_at)
         attributes = _items.outcome_attributes(outcome)
-        standing = await self._update(task_id, _items.RECORD, _changes.latch(attributes), attributes)
+        change = _changes.latch(attributes, too_late=too_late)
+        standing = await self._update(task_id, _items.RECORD, change, attributes)
         earlier = _readable(_items.outcome_of, standing) if standing else None
         if standing is None or earlier is None:
             return outcome

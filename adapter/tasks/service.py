@@ -320,9 +320,11 @@ class TaskService:
                 self._budget.throttled()
             raise
 
-    async def _ended(self, task: Task, outcome: Outcome) -> Task:
+    async def _ended(self, task: Task, outcome: Outcome, *, too_late: bool = False) -> Task:
         record = task.record
-        standing = await self._store.latch(record.task_id, outcome, expires_at=record.expires_at)
+        standing = await self._store.latch(
+            record.task_id, outcome, expires_at=record.expires_at, too_late=too_late
+        )
         updated_at = max(task.updated_at, standing.ended_at)
         return replace(task, outcome=standing, questions=(), updated_at=updated_at)
 
@@ -340,11 +342,15 @@ class TaskService:
         )
 
     async def _note_end(self, task: Task) -> None:
-        """Latch what a stop has led to, if that can be seen at once; otherwise a later read does."""
+        """Latch what a stop has led to, if that can be seen at once; otherwise a later read does.
+
+        Only here it can be said that the work won: whoever asked to cancel has not been answered yet (L-54).
+        """
         try:
             snapshot = await self._describe(task, with_step=False)
             if snapshot.outcome is not None:
-                await self._ended(task, snapshot.outcome)
+                won = snapshot.outcome.ending is not Ending.ABORTED
+                await self._ended(task, snapshot.outcome, too_late=won)
         except (EngineUnavailable, ExecutionUnknown, StoreUnavailable):
             logger.info("task %s: stopped; how it ended is seen by a later read", task.record.task_id)
 

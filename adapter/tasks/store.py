@@ -46,10 +46,13 @@ class TaskStore(Protocol):
         """Record a successful look at a running execution and release the lease; does nothing once ended."""
         ...
 
-    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
+    async def latch(
+        self, task_id: str, outcome: Outcome, *, expires_at: int, too_late: bool = False
+    ) -> Outcome:
         """Record the first terminal state of a task that expires at `expires_at` (epoch milliseconds).
 
-        Returns the one that stands, which may be an earlier one (D4).
+        Returns the one that stands, which may be an earlier one (D4). `too_late`: it ended before it could be
+        cancelled, so the wish to cancel is forgotten.
         """
         ...
 

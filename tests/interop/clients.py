@@ -129,7 +129,10 @@ MCP2 = Client(
     MODERN,
     also={"outlives": {"plain": "Request 'tools/call' timed out"}},
     notes=dict.fromkeys(
-        ("task", "accept", "decline", "cancel", "reconnect", "reconnect_answer"),
+        (
+            *("task", "accept", "decline", "tool_error", "rpc_error"),
+            *("cancel", "outlives", "reconnect", "reconnect_answer"),
+        ),
         "the package has no tasks: with a client extension of a hundred lines (`drivers/mcp2_tasks.py`)",
     ),
 )

@@ -42,12 +42,16 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """Where the drivers run: the endpoint that they call, and what they are run with."""
+    """Where the drivers run: the endpoint that they call, and what they are run with.
+
+    `home`: a folder for what clients write; its path is short, as one of them puts a socket there.
+    """
 
     url: str
     node: Node
     environments: Path
     logs: Path
+    home: Path
 
     async def drive(self, client: Client, flow: Flow) -> Told:
         """Drive `client` through `flow`, in two parts where it is to be resumed."""
@@ -89,8 +93,8 @@ class Workshop:
 
     def _environment(self) -> dict[str, str]:
         """Nothing of ours, so that a client runs as it would anywhere."""
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-        return {**kept, "HOME": str(self.environments), "PYTHONWARNINGS": "ignore"}
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return {**kept, "HOME": str(self.home), "TMPDIR": str(self.home), "PYTHONWARNINGS": "ignore"}
 
 
 async def _told(command: list[str], environment: dict[str, str], log: IO[bytes], *, kill: bool) -> Told:

@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 PINS = HERE / "environments"
 DRIVERS = HERE / "drivers"
 _STAMP = "made-from"
+_INSTALL_SECONDS = 600.0
 
 
 class EnvironmentFailed(Exception):
@@ -57,6 +58,9 @@ def _install_python(folder: Path, requirements: Path) -> None:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+    except subprocess.TimeoutExpired as late:
+        raise EnvironmentFailed(str(late)) from None
     if done.returncode != 0:
         raise EnvironmentFailed(f"{' '.join(command)} failed:\n{done.stderr.strip()}")

@@ -12,6 +12,7 @@ import contextlib
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -59,7 +60,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--client", action="append", choices=[c.name for c in CLIENTS], help="default: all")
     parser.add_argument("--flow", action="append", choices=[f.name for f in FLOWS], help="default: all")
     parser.add_argument("--url", help="endpoint of a server that runs already and serves tools.yaml")
-    parser.add_argument("--jobs", type=int, default=2, help="clients at the same time (default 2)")
+    parser.add_argument("--jobs", type=int, default=3, help="clients at the same time (default 3)")
     parser.add_argument(
         "--markdown", action="store_true", help="print the table of the last run as Markdown, and run nothing"
     )
@@ -86,7 +87,10 @@ def _run(pairs: Sequence[Pair], url: str | None, jobs: int) -> list[Cell]:
             port = free_port()
             command = dev_server(HERE / "tools.yaml", port)
             url = stack.enter_context(served(command, port, RESULTS / "server.log", settings=SETTINGS))
-        workshop = Workshop(url, node, CACHE, RESULTS)
+        home = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="interop-", ignore_cleanup_errors=True))
+        )
+        workshop = Workshop(url, node, CACHE, RESULTS, home)
         cells = asyncio.run(_drive_all(workshop, pairs, jobs))
     (RESULTS / "matrix.json").write_text(dumped(cells))
     return cells

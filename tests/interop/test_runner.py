@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.node import Node
+from tests.support.node import Node, NodeError
 from tests.support.served import ServerError
 
 from . import driving, environments
@@ -78,7 +78,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Drive:
     """Drives a client whose driver is this script through a flow."""
     monkeypatch.setattr(driving, "DRIVERS", tmp_path)
     monkeypatch.setattr(driving, "_WHILE_FOLLOWING", 0.1)
-    workshop = Workshop("http://127.0.0.1:1/mcp", NODE, tmp_path, tmp_path)
+    workshop = Workshop("http://127.0.0.1:1/mcp", NODE, tmp_path, tmp_path, tmp_path)
 
     async def driven(script: str, flow: Flow = PLAIN, client: Client = FASTMCP4) -> Told:
         preamble = "import json, os, sys, time\njob = json.loads(sys.argv[1])\n"
@@ -110,12 +110,12 @@ async def test_a_client_can_have_another_tool_for_a_flow(drive: Drive) -> None:
 
 
 async def test_a_driver_runs_without_what_is_set_around_it(
-    drive: Drive, monkeypatch: pytest.MonkeyPatch
+    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    told = await drive("tell(seen={n: n in os.environ for n in ('PATH', 'PYTHONPATH', 'HTTP_PROXY')})")
-    assert told.seen == {"PATH": True, "PYTHONPATH": False, "HTTP_PROXY": False}
+    told = await drive("tell(seen={n: os.environ.get(n) for n in ('HOME', 'PYTHONPATH', 'HTTP_PROXY')})")
+    assert told.seen == {"HOME": str(tmp_path), "PYTHONPATH": None, "HTTP_PROXY": None}
 
 
 async def test_what_a_driver_writes_to_stderr_is_kept(drive: Drive, tmp_path: Path) -> None:
@@ -264,7 +264,10 @@ def npm(tmp_path: Path, body: str) -> Node:
     return Node("node", (sys.executable, str(script)))
 
 
-COUNTS = "made = folder / 'made'\nmade.open('a').write('x')\npathlib.Path(sys.argv[0]).with_name('all').open('a').write('x')"
+COUNTS = """
+for path in (folder / "made", pathlib.Path(sys.argv[0]).with_name("all")):
+    path.open("a").write("x")
+"""
 
 
 def test_an_environment_is_made_once_and_again_for_other_pins(pins: Path, tmp_path: Path) -> None:
@@ -283,10 +286,20 @@ def test_an_environment_is_made_once_and_again_for_other_pins(pins: Path, tmp_pa
 
 
 def test_an_environment_that_could_not_be_made_is_made_the_next_time(pins: Path, tmp_path: Path) -> None:
-    (pins / "requirements.txt").write_text("not a requirement==\n")
-    for _ in range(2):
-        with pytest.raises(EnvironmentFailed, match="requirements.txt failed"):
-            make_environment("it", tmp_path, NODE)
+    (pins / "package.json").write_text("{}")
+    with pytest.raises(NodeError, match="no network"):
+        make_environment("it", tmp_path, npm(tmp_path, "sys.exit('no network')"))
+    make_environment("it", tmp_path, npm(tmp_path, COUNTS))
+    assert (tmp_path / "all").read_text() == "x"
+
+
+def test_why_an_environment_could_not_be_made_is_told(
+    pins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pins / "requirements.txt").write_text("mcp==1.30.0\n")
+    monkeypatch.setattr("sys.executable", "false")
+    with pytest.raises(EnvironmentFailed, match=r"venv .* failed"):
+        make_environment("it", tmp_path, NODE)
 
 
 # --- the command ----------------------------------------------------------------------------------------

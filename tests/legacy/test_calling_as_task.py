@@ -35,7 +35,7 @@ async def created(mcp: Mcp, task: Any, **params: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("L-40", "L-42", "L-43", "L-44")
-@pytest.mark.era_rows("legacy", 20, 24, 26, 27)
+@pytest.mark.era_rows("legacy", 20, 24, 26, 27, 44)
 async def test_a_call_with_task_is_answered_with_a_nested_working_task(mcp: Mcp) -> None:
     client = await LegacyClient.opened(mcp)
 

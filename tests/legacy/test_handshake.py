@@ -72,7 +72,7 @@ async def test_initialize_is_lenient_about_everything_else(mcp: Mcp, odd: object
 
 
 @pytest.mark.requirement("L-05")
-@pytest.mark.era_rows("legacy", 18, 19)
+@pytest.mark.era_rows("legacy", 18, 19, 51)
 @pytest.mark.parametrize(
     ("version", "tasks"),
     [

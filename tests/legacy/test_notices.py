@@ -161,7 +161,7 @@ async def test_log_lines_from_info_on_are_told_with_their_task(mcp: Mcp) -> None
 
 
 @pytest.mark.requirement("L-58", "L-44", "L-48")
-@pytest.mark.era_rows("legacy", 42, 51)
+@pytest.mark.era_rows("legacy", 42)
 async def test_a_change_of_status_is_told_with_the_whole_task(mcp: Mcp) -> None:
     client, task_id = await begun(mcp, capabilities=FORMS)
     async with waiting(client, task_id) as stream:

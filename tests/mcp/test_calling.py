@@ -24,6 +24,7 @@ def done(_input: bytes) -> Outcome:
     return Outcome(Ending.SUCCEEDED, output='"fine"')
 
 
+@pytest.mark.era_rows("modern", 54)
 @pytest.mark.requirement("R-56")
 @pytest.mark.parametrize("params", [{}, {"arguments": {}}, {"arguments": None}])
 async def test_absent_arguments_are_an_empty_object(params: dict[str, Any]) -> None:
@@ -59,6 +60,7 @@ def encoded(name: str) -> dict[str, str | None]:
     return {"mcp-name": f"=?base64?{b64encode(name.encode()).decode()}?="}
 
 
+@pytest.mark.era_rows("modern", 53)
 @pytest.mark.requirement("R-58", "R-59", "R-15")
 @pytest.mark.parametrize(
     ("arguments", "place", "rule"),
@@ -110,6 +112,7 @@ async def test_arguments_reach_the_execution_as_they_were_sent() -> None:
     assert mcp.input(task_id) == arguments
 
 
+@pytest.mark.era_rows("modern", 24, 26, 27, 44)
 @pytest.mark.requirement("R-106", "R-105", "R-109", "R-101", "R-120")
 async def test_a_task_handle_is_flat_and_says_how_long_and_how_often() -> None:
     mcp = Mcp(tool(timeout="2h", retention="22h", poll_interval="250ms"), refresh_min=0.1)
@@ -130,6 +133,7 @@ async def test_a_task_handle_is_flat_and_says_how_long_and_how_often() -> None:
     }
 
 
+@pytest.mark.era_rows("modern", 25)
 @pytest.mark.requirement("R-110")
 async def test_a_handle_resolves_at_once_also_where_the_job_system_does_not_know_it_yet() -> None:
     mcp = Mcp(tool())
@@ -153,6 +157,7 @@ async def test_task_ids_are_long_random_and_not_made_from_the_call() -> None:
     assert len(prefixes) > 190
 
 
+@pytest.mark.era_rows("modern", 20)
 @pytest.mark.requirement("R-104", "R-102")
 @pytest.mark.parametrize(
     ("support", "caps", "kind"),
@@ -185,6 +190,7 @@ async def called(mcp: Mcp, caps: dict[str, Any]) -> Answer:
     return calling.result()
 
 
+@pytest.mark.era_rows("modern", 22)
 @pytest.mark.requirement("R-102", "R-09", "R-28", "R-12")
 async def test_a_tool_that_needs_a_task_is_refused_before_anything_starts() -> None:
     mcp = Mcp(tool(task_support="required"))

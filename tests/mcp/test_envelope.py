@@ -77,6 +77,7 @@ async def test_a_null_id_makes_neither_a_request_nor_a_notification(mcp: Mcp, js
     assert "id" not in answer.message
 
 
+@pytest.mark.era_rows("modern", 16)
 @pytest.mark.requirement("R-01", "R-03", "R-12")
 @pytest.mark.parametrize(
     "body",
@@ -90,6 +91,7 @@ async def test_a_body_that_is_not_one_object_is_refused(mcp: Mcp, body: object) 
     assert "id" not in answer.message
 
 
+@pytest.mark.era_rows("modern", 17)
 @pytest.mark.requirement("R-01", "R-03", "R-12")
 @pytest.mark.parametrize(
     "body",
@@ -139,6 +141,7 @@ async def test_a_broken_envelope_is_an_invalid_request_that_repeats_a_readable_i
     assert answer.message["id"] == "a"
 
 
+@pytest.mark.era_rows("modern", 13)
 @pytest.mark.requirement("R-01", "R-14")
 @pytest.mark.parametrize("member", [{"result": {}}, {"error": {"code": 1, "message": "x"}}])
 async def test_responses_from_a_client_are_refused(mcp: Mcp, member: dict[str, Any]) -> None:
@@ -184,6 +187,7 @@ async def test_a_notification_that_breaks_the_envelope_is_refused(mcp: Mcp) -> N
     assert answer.refusal == (400, -32600)
 
 
+@pytest.mark.era_rows("modern", 4, 5)
 @pytest.mark.requirement("R-04", "R-10", "R-43", "R-106")
 async def test_every_result_has_its_type_and_names_the_server(mcp: Mcp) -> None:
     task_id = await mcp.start()
@@ -232,6 +236,7 @@ async def test_an_unforeseen_failure_is_one_clear_error_and_the_details_are_logg
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.era_rows("modern", 10)
 @pytest.mark.requirement("R-30")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "post"])
 async def test_other_http_methods_are_405_with_allow_before_anything_else_is_read(
@@ -244,6 +249,7 @@ async def test_other_http_methods_are_405_with_allow_before_anything_else_is_rea
     assert "id" not in answer.message
 
 
+@pytest.mark.era_rows("modern", 9, 11)
 @pytest.mark.requirement("R-30")
 async def test_session_and_event_id_headers_are_ignored_and_never_sent(mcp: Mcp) -> None:
     answer = await mcp.call("tools/list", headers={"mcp-session-id": "abc", "last-event-id": "7"})

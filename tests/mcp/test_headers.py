@@ -22,6 +22,7 @@ def sentinel(text: str) -> str:
     return f"=?base64?{b64encode(text.encode()).decode()}?="
 
 
+@pytest.mark.era_rows("modern", 7)
 @pytest.mark.requirement("R-34", "R-35", "R-36", "R-40")
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name"])
 @pytest.mark.parametrize(

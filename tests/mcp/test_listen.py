@@ -78,6 +78,7 @@ async def test_task_ids_need_the_extension(mcp: Mcp, task_ids: object) -> None:
 # --- the acknowledgement --------------------------------------------------------------------------------
 
 
+@pytest.mark.era_rows("modern", 51)
 @pytest.mark.requirement("R-91", "R-92", "R-96", "R-41")
 @pytest.mark.parametrize(
     "wanted",
@@ -178,6 +179,7 @@ async def test_a_task_is_told_as_it_is_and_then_once_per_change_until_its_end(mc
     await nobody_follows(mcp)
 
 
+@pytest.mark.era_rows("modern", 42)
 @pytest.mark.requirement("R-121")
 async def test_what_is_told_is_what_tasks_get_says(mcp: Mcp) -> None:
     task_id = await mcp.start()
@@ -191,6 +193,19 @@ async def test_what_is_told_is_what_tasks_get_says(mcp: Mcp) -> None:
         got.pop(member, None)
         told.pop(member, None)
     assert told == got
+
+
+@pytest.mark.era_rows("modern", 43)
+@pytest.mark.requirement("R-94")
+async def test_the_progress_token_of_the_creating_call_ends_with_it(mcp: Mcp) -> None:
+    task_id = await mcp.start(meta={"progressToken": "t"})
+    mcp.report(task_id, 1, progress=1)
+    async with listen(mcp, to(task_id)) as stream:
+        await stream.next()
+        mcp.end(task_id)
+        await stream.rest()
+
+    assert set(kinds(stream.seen)) == {ACKNOWLEDGED, CHANGED, "result"}
 
 
 @pytest.mark.requirement("R-121", "R-113")
@@ -316,7 +331,7 @@ async def test_a_store_that_fails_for_a_moment_costs_no_subscription(
     assert kinds(rest) == [CHANGED, "result"]
 
 
-async def test_a_store_that_fails_at_the_beginning_acknowledges_nothing(
+async def test_a_store_that_fails_at_the_beginning_is_an_error(
     mcp: Mcp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = await mcp.start()
@@ -328,8 +343,7 @@ async def test_a_store_that_fails_at_the_beginning_acknowledges_nothing(
 
     answer = await mcp.call("subscriptions/listen", {"notifications": to(task_id)})
 
-    assert kinds(answer.messages) == [ACKNOWLEDGED, "result"]
-    assert answer.messages[0]["params"]["notifications"] == to()
+    assert answer.error["code"] == -32603
 
 
 async def test_many_streams_on_one_task_share_its_reads(mcp: Mcp) -> None:

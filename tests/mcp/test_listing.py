@@ -44,6 +44,7 @@ def names(listed: list[dict[str, Any]]) -> list[str]:
     return [each["name"] for page in listed for each in page["tools"]]
 
 
+@pytest.mark.era_rows("modern", 45)
 @pytest.mark.requirement("R-50", "R-51", "R-52")
 @pytest.mark.parametrize(
     ("size", "expected"),
@@ -140,6 +141,7 @@ async def described(*tools: Tool) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.era_rows("modern", 21)
 @pytest.mark.requirement("R-54")
 async def test_a_tool_says_name_description_and_schema_and_nothing_of_its_execution() -> None:
     (plain,) = await described(tool(task_support="required"))
@@ -159,6 +161,7 @@ async def test_every_schema_keyword_passes_through_untouched() -> None:
     assert list(rich["inputSchema"]) == list(RICH_SCHEMA)
 
 
+@pytest.mark.era_rows("modern", 47)
 @pytest.mark.requirement("R-54")
 @pytest.mark.parametrize("schema", [{"type": "array"}, {}, {"anyOf": [{"type": "null"}, {"const": 1}]}])
 async def test_an_output_schema_may_be_of_any_kind(schema: object) -> None:

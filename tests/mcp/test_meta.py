@@ -33,6 +33,7 @@ async def sent(mcp: Mcp, method: str, params: object) -> tuple[int, int]:
     return (await mcp.post(body, {"mcp-method": method})).refusal
 
 
+@pytest.mark.era_rows("modern", 1, 6)
 @pytest.mark.requirement("R-05", "R-06", "R-12", "R-25")
 @pytest.mark.parametrize("method", EVERY_METHOD)
 @pytest.mark.parametrize(
@@ -111,6 +112,7 @@ async def test_another_progress_token_is_32602(mcp: Mcp, token: object) -> None:
     assert "progressToken" in answer.error["message"]
 
 
+@pytest.mark.era_rows("modern", 3)
 @pytest.mark.requirement("R-08", "R-28", "R-100", "R-101")
 async def test_a_declaration_counts_for_its_own_request_only(mcp: Mcp) -> None:
     first = await mcp.call("tools/call", {"name": "quick"}, caps=TASKS)
@@ -153,6 +155,7 @@ async def test_settings_inside_the_declaration_are_ignored(mcp: Mcp) -> None:
     assert len(mcp.engine.started) == 1
 
 
+@pytest.mark.era_rows("modern", 20, 26)
 @pytest.mark.requirement("R-07", "R-118")
 @pytest.mark.parametrize("legacy", [{"ttl": 60000}, {}, None, 7])
 async def test_a_legacy_task_param_is_neither_an_error_nor_an_opt_in(mcp: Mcp, legacy: object) -> None:

@@ -23,6 +23,7 @@ async def asking(mcp: Mcp) -> str:
     return task_id
 
 
+@pytest.mark.era_rows("modern", 14, 30, 31)
 @pytest.mark.requirement("R-113", "R-112", "R-88")
 async def test_every_poll_lists_all_open_questions(mcp: Mcp) -> None:
     task_id = await mcp.start()
@@ -39,6 +40,7 @@ async def test_every_poll_lists_all_open_questions(mcp: Mcp) -> None:
     }
 
 
+@pytest.mark.era_rows("modern", 30, 31, 32)
 @pytest.mark.requirement("R-114", "R-112")
 async def test_answers_may_come_one_at_a_time_and_answered_keys_are_gone_at_once(mcp: Mcp) -> None:
     task_id = await mcp.start()

@@ -96,6 +96,7 @@ def test_data_becomes_one_text_block_that_is_never_empty(output: str, text: str)
     assert succeeded(output) == {"content": [{"type": "text", "text": text}]}
 
 
+@pytest.mark.era_rows("modern", 46)
 @pytest.mark.requirement("R-60")
 @pytest.mark.parametrize(
     ("schema", "output"),

@@ -27,6 +27,7 @@ from tests.mcp.asking import (
 from tests.support.adapter import TASKS, accepted, form
 
 
+@pytest.mark.era_rows("modern", 49)
 @pytest.mark.requirement("R-81", "R-88", "R-80", "R-50")
 async def test_the_first_round_asks_and_starts_nothing() -> None:
     mcp = asking(CONFIRM)
@@ -39,6 +40,7 @@ async def test_the_first_round_asks_and_starts_nothing() -> None:
     assert (mcp.engine.started, mcp.store.tasks) == ([], {})
 
 
+@pytest.mark.era_rows("modern", 48)
 @pytest.mark.requirement("R-81", "R-82", "R-88")
 @pytest.mark.parametrize(
     ("round_", "answer", "method"),

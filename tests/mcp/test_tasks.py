@@ -79,6 +79,7 @@ STATES: dict[str, tuple[Callable[[Mcp], Awaitable[str]], str, str | None]] = {
 in_each_state = pytest.mark.parametrize("state", STATES)
 
 
+@pytest.mark.era_rows("modern", 28, 38)
 @pytest.mark.requirement("R-105", "R-107", "R-111", "R-109")
 @in_each_state
 async def test_a_task_has_exactly_the_member_of_its_status(mcp: Mcp, state: str) -> None:
@@ -93,6 +94,7 @@ async def test_a_task_has_exactly_the_member_of_its_status(mcp: Mcp, state: str)
     assert task["ttlMs"] == 90_000_000
 
 
+@pytest.mark.era_rows("modern", 35, 36)
 @pytest.mark.requirement("R-114", "R-115", "R-116")
 @in_each_state
 @pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
@@ -122,6 +124,7 @@ async def test_a_terminal_task_stays_as_it_was_whatever_happens(mcp: Mcp, state:
     assert (mcp.engine.stopped, mcp.engine.answers) == ([], [])
 
 
+@pytest.mark.era_rows("modern", 41)
 @pytest.mark.requirement("R-108")
 async def test_the_inner_result_is_a_whole_tool_result(mcp: Mcp) -> None:
     meta = {PREFIX + "related-task": {"taskId": "x"}, "own": 1}
@@ -138,6 +141,7 @@ async def test_the_inner_result_is_a_whole_tool_result(mcp: Mcp) -> None:
     }
 
 
+@pytest.mark.era_rows("modern", 33)
 @pytest.mark.requirement("R-111")
 @pytest.mark.parametrize("state", ["failed", "timed out"])
 async def test_a_tool_that_fails_is_a_completed_task_with_an_error_result_and_a_message(
@@ -151,6 +155,7 @@ async def test_a_tool_that_fails_is_a_completed_task_with_an_error_result_and_a_
     assert task["statusMessage"] == task["result"]["content"][0]["text"]
 
 
+@pytest.mark.era_rows("modern", 34)
 @pytest.mark.requirement("R-111", "R-13")
 async def test_a_workflow_may_end_in_a_json_rpc_error(mcp: Mcp) -> None:
     task_id = await mcp.start()
@@ -176,6 +181,7 @@ async def test_a_result_that_cannot_be_read_now_is_an_error_of_the_read_and_not_
 # --- ids and owners -------------------------------------------------------------------------------------
 
 
+@pytest.mark.era_rows("modern", 39, 52)
 @pytest.mark.requirement("R-117", "R-122", "R-12")
 @pytest.mark.parametrize("method", METHODS)
 async def test_unknown_foreign_and_expired_tasks_look_the_same(mcp: Mcp, method: str) -> None:
@@ -212,6 +218,7 @@ async def test_a_task_id_that_is_no_string_is_32602(mcp: Mcp, method: str, task_
     assert "params.taskId" in answer.error["message"]
 
 
+@pytest.mark.era_rows("modern", 40)
 @pytest.mark.requirement("R-103", "R-09", "R-102")
 @pytest.mark.parametrize("method", METHODS)
 async def test_without_the_extension_in_this_request_no_task_is_touched(mcp: Mcp, method: str) -> None:
@@ -275,6 +282,7 @@ async def test_the_message_is_what_the_workflow_reported_last(mcp: Mcp) -> None:
     assert len(long["statusMessage"]) <= 300
 
 
+@pytest.mark.era_rows("modern", 35)
 async def test_a_task_that_is_told_to_stop_says_so_until_it_has_stopped(mcp: Mcp) -> None:
     task_id = await cancelling(mcp)
 
@@ -297,6 +305,7 @@ async def test_a_cancel_stops_the_execution_and_the_task_ends_cancelled(mcp: Mcp
     assert (task["status"], task["statusMessage"]) == ("cancelled", "Cancelled by the MCP client")
 
 
+@pytest.mark.era_rows("modern", 37)
 @pytest.mark.requirement("R-116")
 async def test_a_cancel_that_comes_too_late_leaves_the_result(mcp: Mcp) -> None:
     task_id = await mcp.start()

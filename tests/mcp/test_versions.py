@@ -36,6 +36,7 @@ def meta(version: object) -> dict[str, Any]:
     return {"_meta": {PREFIX + "protocolVersion": version, PREFIX + "clientCapabilities": {}}}
 
 
+@pytest.mark.era_rows("modern", 1, 18, 19)
 @pytest.mark.requirement("R-21", "R-22", "R-26")
 async def test_discovery_tells_versions_capabilities_and_how_long_they_may_be_kept(mcp: Mcp) -> None:
     result = (await mcp.call("server/discover", caps={})).result
@@ -50,6 +51,7 @@ async def test_discovery_tells_versions_capabilities_and_how_long_they_may_be_ke
     }
 
 
+@pytest.mark.era_rows("modern", 2)
 @pytest.mark.requirement("R-20", "R-26", "R-12")
 @pytest.mark.parametrize("version", ["v999.0.0", "2024-11-05", "2026-07-29", "", "2026-07-28 "])
 async def test_an_unserved_version_is_answered_with_the_served_ones(mcp: Mcp, version: str) -> None:
@@ -72,6 +74,7 @@ async def test_a_version_that_is_not_served_may_have_other_rules_for_optional_me
     assert (await opened(mcp, "tools/list", params, "2027-01-01"))[:2] == (400, -32022)
 
 
+@pytest.mark.era_rows("modern", 15, 28, 29)
 @pytest.mark.requirement("R-24", "R-25")
 @pytest.mark.parametrize(
     "method",
@@ -93,6 +96,7 @@ async def test_removed_methods_are_unknown_with_modern_meta(mcp: Mcp, method: st
     assert answer.refusal == (404, -32601)
 
 
+@pytest.mark.era_rows("modern", 6)
 @pytest.mark.requirement("R-23", "R-12", "R-45")
 @pytest.mark.parametrize(
     "method",
@@ -159,6 +163,7 @@ async def test_a_legacy_version_in_modern_meta_must_not_differ_from_the_header(m
     assert (await opened(mcp, "tools/list", meta("2025-11-25"), "2025-06-18"))[:2] == (400, -32020)
 
 
+@pytest.mark.era_rows("modern", 8)
 @pytest.mark.requirement("R-25")
 async def test_modern_meta_makes_a_request_modern_whatever_its_header_says(mcp: Mcp) -> None:
     for version in (None, "2025-11-25", "not-a-version"):

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 MARK = "requirement"
+ERA_DIFFERENCES = HERE / "era_differences.yaml"
 _PROVES_NOTHING = frozenset({"skip", "xfail"})
 _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -69,11 +70,11 @@ class Claim:
 
 
 def load(directory: Path = HERE) -> dict[str, Requirement]:
-    """Every requirement of the `*.yaml` files, by id.
+    """Every requirement of the `*.yaml` files (but for the table of the eras), by id.
 
     Raises RegistryError for a file that breaks a rule of `Requirement`, and for an id used twice.
     """
-    paths = sorted(directory.glob("*.yaml"))
+    paths = sorted(path for path in directory.glob("*.yaml") if path.name != ERA_DIFFERENCES.name)
     found = [requirement for path in paths for requirement in _load_file(path)]
     by_id = {requirement.id: requirement for requirement in found}
     if len(by_id) != len(found):
@@ -110,7 +111,7 @@ def claims(tests: Path = TESTS) -> list[Claim]:
     unreadable: list[str] = []
     for path in sorted(tests.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        for mark in _marks(tree):
+        for mark in marks(tree, MARK):
             place = f"{path.relative_to(tests.parent)}:{mark.lineno}"
             ids = _literal_ids(mark)
             if ids is None:
@@ -122,14 +123,14 @@ def claims(tests: Path = TESTS) -> list[Claim]:
     return found
 
 
-def _marks(tree: ast.AST) -> Iterator[ast.expr]:
-    """The requirement marks that count: the calls, or the bare attribute where the call is missing."""
+def marks(tree: ast.AST, name: str) -> Iterator[ast.expr]:
+    """The marks of a name that count: the calls, or the bare attribute where the call is missing."""
     called: set[ast.expr] = set()
     for node in _collected(tree):
-        if isinstance(node, ast.Call) and _mark_name(node.func) == MARK:
+        if isinstance(node, ast.Call) and _mark_name(node.func) == name:
             called.add(node.func)
             yield node
-        elif isinstance(node, ast.Attribute) and _mark_name(node) == MARK and node not in called:
+        elif isinstance(node, ast.Attribute) and _mark_name(node) == name and node not in called:
             yield node
 
 

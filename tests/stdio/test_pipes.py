@@ -95,9 +95,8 @@ class Ends:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        with os.fdopen(self.input_read) as standard_input, self.output.open("w") as standard_output:
-            with standing_for(standard_input, standard_output):
-                yield
+        with os.fdopen(self.input_read) as given, self.output.open("w") as taken, standing_for(given, taken):
+            yield
 
 
 @contextmanager

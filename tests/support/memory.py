@@ -66,14 +66,19 @@ class MemoryStore:
                 task, refresh_at=refresh_at, claimed_until=0, message=message, updated_at=updated_at
             )
 
-    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
+    async def latch(
+        self, task_id: str, outcome: Outcome, *, expires_at: int, too_late: bool = False
+    ) -> Outcome:
         task = self.tasks.get(task_id)
         if task is None:
             return outcome
         if task.outcome is not None:
             return task.outcome
         updated_at = max(task.updated_at, outcome.ended_at)
-        self.tasks[task_id] = replace(task, outcome=outcome, updated_at=updated_at)
+        asked_at = None if too_late else task.cancel_requested_at
+        self.tasks[task_id] = replace(
+            task, outcome=outcome, updated_at=updated_at, cancel_requested_at=asked_at
+        )
         return outcome
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _OLDEST = 22
+_INSTALL_SECONDS = 600.0
 
 
 class NodeError(Exception):
@@ -34,9 +35,13 @@ class Node:
             "--no-update-notifier",
             "--no-package-lock",
         ]
-        done = subprocess.run([*self.npm, "install", *options, *packages], capture_output=True, text=True)
+        wanted = ", ".join(packages) or str(folder / "package.json")
+        command = [*self.npm, "install", *options, *packages]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise NodeError(f"npm did not install {wanted} within {_INSTALL_SECONDS:g} s") from None
         if done.returncode != 0:
-            wanted = ", ".join(packages) or str(folder / "package.json")
             raise NodeError(f"npm could not install {wanted}:\n{done.stderr.strip()}")
 
 

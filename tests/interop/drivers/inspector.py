@@ -46,7 +46,7 @@ class Program:
 
     def __init__(self, job: Job, script: str, extra: Mapping[str, str], *, hurry: bool = False) -> None:
         self._command = [job.node, str(Path(job.environment) / PACKAGE / script)]
-        self._environment = {**os.environ, **extra, "HOME": job.environment, "NO_COLOR": "1"}
+        self._environment = {**os.environ, **extra, "NO_COLOR": "1"}
         self._environment["MCP_INSPECTOR_SECRET_STORE"] = "memory"
         if hurry:
             preload = Path(__file__).with_name("hurry.mjs").as_uri()
