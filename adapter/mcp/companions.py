@@ -232,7 +232,7 @@ class Companions:
         return {**result, "structuredContent": self._summary(task)}
 
     async def _waited(self, ask: _Ask) -> Task:
-        left = ask.request.seconds_left
+        left = ask.request.left()
         seconds = self._limit if left is None else max(0.0, min(self._limit, left - 1.0))
         last: Task | None = None
         updates = follow(

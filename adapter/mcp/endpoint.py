@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from . import headers, jsonrpc, legacy, sse
@@ -12,6 +13,8 @@ from .legacy import Legacy
 from .legacy_shapes import V_2025_03_26, VERSIONS
 from .meta import modern_version_of
 from .modern import VERSION, Modern
+
+MAX_BATCH = 50
 
 
 class Endpoint:
@@ -84,7 +87,10 @@ class Endpoint:
         said = headers.header(request.headers, headers.VERSION) if request.headers is not None else None
         if said == VERSION or self._legacy.version_of(request) != V_2025_03_26 or not values:
             raise RpcError(INVALID_REQUEST, "Send exactly one JSON-RPC object", status=400)
-        bodies = [await self._in_batch(legacy.without_events(request), value) for value in values]
+        if len(values) > MAX_BATCH:
+            raise RpcError(INVALID_REQUEST, f"A batch may hold at most {MAX_BATCH} messages", status=400)
+        plain = legacy.without_events(request)
+        bodies = await asyncio.gather(*(self._in_batch(plain, value) for value in values))
         replies = [body for body in bodies if body]
         return sse.json(legacy.batch(replies)) if replies else accepted()
 

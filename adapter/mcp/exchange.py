@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -41,13 +42,20 @@ class Request:
     caller: str
     """The owner of what this request creates or reads."""
     seconds_left: float | None = None
-    """How long the transport can wait for the reply; None where it sets no limit."""
+    """How long the transport can wait for the reply, at its arrival; None where it sets no limit."""
     disconnected: Callable[[], Awaitable[None]] = field(default=_never)
     """Returns when the client has gone away."""
     cancelled: Callable[[], bool] = field(default=lambda: False)
     """Whether it has gone away by cancelling this request, where a transport can tell that from a lost line."""
     connection: str | None = None
     """The session of a transport that is one long connection (stdio); HTTP has a header for it."""
+    arrived: float = field(default_factory=time.monotonic)
+
+    def left(self) -> float | None:
+        """Seconds that the transport can still wait for the reply; None where it sets no limit."""
+        if self.seconds_left is None:
+            return None
+        return max(0.0, self.seconds_left - (time.monotonic() - self.arrived))
 
 
 @dataclass(slots=True)

@@ -200,7 +200,6 @@ async def _reply(handler: Handler, call: LegacyCall) -> Reply:
     return result if isinstance(result, Reply) else sse.json(jsonrpc.result(call.id, result))
 
 
-
 async def _until_over(
     frames: AsyncGenerator[Frame, None], tracking: ExitStack
 ) -> AsyncGenerator[Frame, None]:

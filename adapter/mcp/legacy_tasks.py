@@ -197,7 +197,7 @@ class LegacyTasks:
         """A stdio client is one connection, which can be held for as long as the work takes."""
         if request.headers is None:
             return None
-        left = request.seconds_left
+        left = request.left()
         return self._hold if left is None else max(0.0, min(self._hold, left - 1.0))
 
     def _outcome(self, task: Task, version: str) -> dict[str, Any]:

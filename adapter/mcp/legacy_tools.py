@@ -164,7 +164,7 @@ class LegacyTools:
         return Run(
             tool=tool,
             task=task,
-            seconds_left=call.request.seconds_left,
+            seconds_left=call.request.left(),
             gone=call.gone,
             cancelled=call.cancelled,
             notices=Notices(

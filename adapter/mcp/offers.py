@@ -112,7 +112,9 @@ class Offers:
             return
         except StoreUnavailable:
             await self._ask_again(about, owner)
-            raise RpcError(INTERNAL_ERROR, "The answer could not be kept; send it again", status=503) from None
+            raise RpcError(
+                INTERNAL_ERROR, "The answer could not be kept; send it again", status=503
+            ) from None
 
     async def _ask_again(self, about: JsonObject, owner: str) -> None:
         if "task" in about:

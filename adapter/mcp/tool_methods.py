@@ -92,7 +92,7 @@ class ToolMethods:
         run = Run(
             tool=tool,
             task=task,
-            seconds_left=call.request.seconds_left,
+            seconds_left=call.request.left(),
             gone=call.request.disconnected,
             notices=Notices(call.meta.progress_token, call.meta.log_level),
             respond=lambda result: jsonrpc.result(call.id, complete(result)),
