@@ -89,8 +89,9 @@ class Endpoint:
             raise RpcError(INVALID_REQUEST, "Send exactly one JSON-RPC object", status=400)
         if len(values) > MAX_BATCH:
             raise RpcError(INVALID_REQUEST, f"A batch may hold at most {MAX_BATCH} messages", status=400)
-        plain = legacy.without_events(request)
-        bodies = await asyncio.gather(*(self._in_batch(plain, value) for value in values))
+        bodies = await asyncio.gather(
+            *(self._in_batch(legacy.without_events(request), value) for value in values)
+        )
         replies = [body for body in bodies if body]
         return sse.json(legacy.batch(replies)) if replies else accepted()
 
