@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,8 +29,6 @@ _NO_OUTPUT = "(no output)"
 _MAX_MESSAGE = 300
 _MAX_TEXT = 4000
 _REQUEST_ERRORS = (INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
-_ARN = re.compile(r"arn:aws[\w-]*:([\w-]+):[\w-]*:\w*:")
-_ACCOUNT = re.compile(r"(?<=amazonaws\.com/)\d{12}/|\d{12}\.(?=dkr\.ecr\.)")
 _RESULT_KEYS = {"content", "structuredContent", "isError", "_meta", "resultType"}
 
 
@@ -65,7 +62,7 @@ def render(outcome: Outcome, settings: str) -> Rendered:
     if outcome.ending is Ending.SUCCEEDED:
         return _succeeded(outcome, settings)
     if outcome.ending is Ending.ABORTED:
-        return Rendered(message=_shortened(_readable(outcome.cause) or "The execution was stopped"))
+        return Rendered(message=_shortened(outcome.cause or "The execution was stopped"))
     if outcome.ending is Ending.LOST:
         text = "The job could not be started"
         return Rendered(failure=Failure(INTERNAL_ERROR, text), message=text)
@@ -125,23 +122,11 @@ def _error_result(text: str) -> Rendered:
 
 
 def _failure_text(outcome: Outcome) -> str:
-    cause = _readable(outcome.cause)
     if outcome.ending is Ending.TIMED_OUT:
-        text = ": ".join(filter(None, ("The execution timed out", cause)))
+        text = ": ".join(filter(None, ("The execution timed out", outcome.cause)))
     else:
-        text = ": ".join(filter(None, (outcome.error, cause))) or "The execution failed"
+        text = ": ".join(filter(None, (outcome.error, outcome.cause))) or "The execution failed"
     return _shortened(text, _MAX_TEXT)
-
-
-def _readable(cause: str | None) -> str:
-    """A cause as people may see it: of a Lambda function's JSON the message; nothing that names an AWS account."""
-    try:
-        value = orjson.loads(cause or "")
-    except orjson.JSONDecodeError:
-        value = None
-    if isinstance(value, dict) and isinstance(value.get("errorMessage"), str):
-        cause = value["errorMessage"]
-    return _ACCOUNT.sub("", _ARN.sub(r"\1:", cause or ""))
 
 
 def _succeeded(outcome: Outcome, settings_text: str) -> Rendered:
@@ -208,8 +193,8 @@ def _protocol_error(cause: str | None) -> Rendered:
     if not isinstance(value, dict):
         value = {}
     message = value.get("message")
-    message = _readable(message) if isinstance(message, str) else ""
-    message = message or "The workflow failed"
+    if not isinstance(message, str) or not message:
+        message = "The workflow failed"
     failure = Failure(_allowed_code(value.get("code")), message, value.get("data"))
     return Rendered(failure=failure, message=_shortened(message))
 

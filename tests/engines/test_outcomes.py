@@ -55,6 +55,7 @@ def test_output_is_json_text_as_it_was_or_made_into_a_json_string(given: str, ke
     assert _outcome("SUCCEEDED", output=given, outputDetails={"included": True}).output == kept
 
 
+@pytest.mark.requirement("R-59")
 @pytest.mark.parametrize(
     ("cause", "shown"),
     [
