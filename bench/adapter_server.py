@@ -1,4 +1,4 @@
-"""The adapter over an in-memory store and job system, and two paths by which a measure looks into it."""
+"""The adapter over an in-memory store and job system, and paths by which a measure looks into it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from adapter.http.app import create_app
 from adapter.main import assemble
 from adapter.mcp.endpoint import Endpoint
 from adapter.settings import Settings
-from bench.exchanges import CATALOG, COMPLETED, RUNNING, TARGET, TOOL, outcome, running_task
+from bench.exchanges import CATALOG, COMPLETED, RUNNING, SIGNING_KEY, TARGET, TOOL, outcome, running_task
 from tests.support.memory import MemoryEngine, MemoryStore
+
+SETTINGS = Settings.model_validate({"signing_keys": SIGNING_KEY, "legacy_hold": 600.0})
+"""The hold is longer than any measure, so that who waits in `tasks/result` stays in one reply."""
 
 
 def many(tasks: int) -> list[str]:
@@ -25,13 +28,13 @@ def many(tasks: int) -> list[str]:
 
 
 def create(tasks: int) -> Starlette:
-    """`GET /bench/reads`: how often the watcher has read a task. `POST /bench/end`: every running task ends now,
+    """`GET /bench/reads`: how often the watcher has read a task; `/bench/store-reads`: how often anything has. `POST /bench/end`: every running task ends now,
     as if the status events of the job system had been written through."""
     store = MemoryStore()
     for task_id in (RUNNING, COMPLETED, *many(tasks)):
         store.tasks[task_id] = running_task(task_id)
     store.tasks[COMPLETED] = replace(store.tasks[COMPLETED], outcome=outcome())
-    parts = assemble(Settings.model_validate({}), CATALOG, {TOOL.name: TARGET}, store, MemoryEngine())
+    parts = assemble(SETTINGS, CATALOG, {TOOL.name: TARGET}, store, MemoryEngine())
 
     @asynccontextmanager
     async def open_endpoint() -> AsyncIterator[Endpoint]:
@@ -41,6 +44,9 @@ def create(tasks: int) -> Starlette:
     async def reads(_request: Request) -> Response:
         return JSONResponse(parts.watcher.read_count)
 
+    async def store_reads(_request: Request) -> Response:
+        return JSONResponse(store.reads)
+
     async def end(_request: Request) -> Response:
         for task_id in many(tasks):
             record = store.tasks[task_id].record
@@ -49,5 +55,6 @@ def create(tasks: int) -> Starlette:
 
     app = create_app(open_endpoint, path="/mcp")
     app.routes.append(Route("/bench/reads", reads, methods=["GET"]))
+    app.routes.append(Route("/bench/store-reads", store_reads, methods=["GET"]))
     app.routes.append(Route("/bench/end", end, methods=["POST"]))
     return app

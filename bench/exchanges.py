@@ -8,8 +8,13 @@ from typing import Any
 import orjson
 
 from adapter.mcp.exchange import Request
+from adapter.mcp.headers import VERSION as VERSION_HEADER
+from adapter.mcp.legacy import SESSION_HEADER
+from adapter.mcp.legacy_shapes import V_2025_11_25
 from adapter.mcp.meta import CAPABILITIES_KEY, PREFIX, TASKS_EXTENSION, VERSION_KEY
 from adapter.mcp.modern import VERSION
+from adapter.mcp.session import Sessions
+from adapter.mcp.signing import Signer
 from adapter.tasks.clock import system_clock
 from adapter.tasks.model import Ending, Outcome, Task, TaskRecord
 from adapter.tools.catalog import Catalog
@@ -23,6 +28,8 @@ OUTPUT = '{"day": "2027-01-15", "orders": 1834, "revenue": "48211.90", "url": "h
 STEP = "Running step CollectOrders"
 
 HOUR_MS = 3_600_000
+
+SIGNING_KEY = "the adapter under measurement signs with this"
 
 TOOL = Tool(
     name="nightly_report",
@@ -56,7 +63,6 @@ _HEADERS = {
     "accept-language": "*",
     "sec-fetch-mode": "cors",
     "user-agent": "node",
-    "mcp-protocol-version": VERSION,
 }
 
 
@@ -95,6 +101,19 @@ def listen(task_ids: list[str]) -> Request:
     return _request("subscriptions/listen", {"notifications": {"taskIds": task_ids}}, {})
 
 
+def legacy(method: str, task_id: str, session: str) -> Request:
+    """A task method as a 2025-11-25 client sends it."""
+    headers = {VERSION_HEADER: V_2025_11_25, SESSION_HEADER: session}
+    return _sent(method, {"taskId": task_id}, headers)
+
+
+def legacy_session() -> str:
+    """The id of a new session, as `initialize` gives it to a client that can be asked for input."""
+    capabilities = {"elicitation": {"form": {}, "url": {}}, "tasks": {"requests": {"elicitation": {"create": {}}}}}
+    sessions = Sessions(Signer([SIGNING_KEY.encode()]), system_clock, HOUR_MS / 1000)
+    return sessions.issue(V_2025_11_25, capabilities, OWNER)
+
+
 def wire(request: Request, path: str = "/mcp") -> bytes:
     """The request as HTTP/1.1."""
     assert request.headers is not None
@@ -103,6 +122,11 @@ def wire(request: Request, path: str = "/mcp") -> bytes:
 
 
 def _request(method: str, params: Mapping[str, Any], headers: Mapping[str, str]) -> Request:
-    body = orjson.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": {**params, "_meta": _META}})
+    headers = {VERSION_HEADER: VERSION, "mcp-method": method, **headers}
+    return _sent(method, {**params, "_meta": _META}, headers)
+
+
+def _sent(method: str, params: Mapping[str, Any], headers: Mapping[str, str]) -> Request:
+    body = orjson.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
     length = {"content-length": str(len(body))}
-    return Request("POST", {**_HEADERS, "mcp-method": method, **headers, **length}, body, OWNER)
+    return Request("POST", {**_HEADERS, **headers, **length}, body, OWNER)

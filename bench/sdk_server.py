@@ -1,4 +1,4 @@
-"""The same job on the official SDK, as its documentation adds an extension: stateless, with JSON replies."""
+"""The same job on the official SDK, as its documentation adds an extension: stateless, with JSON replies or event streams."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mcp_types import CallToolRequestParams, RequestParams
 from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 
+from adapter.mcp.legacy_shapes import V_2025_11_25
 from adapter.mcp.meta import TASKS_EXTENSION
 from adapter.mcp.task_shapes import timestamp
 from adapter.tasks.model import Task
@@ -41,6 +42,18 @@ class TaskResult(BaseModel):
     result: dict[str, Any] | None = None
 
 
+class LegacyTaskResult(BaseModel):
+    """A task on the wire of 2025-11-25."""
+
+    task_id: str = Field(serialization_alias="taskId")
+    status: str
+    created_at: str = Field(serialization_alias="createdAt")
+    last_updated_at: str = Field(serialization_alias="lastUpdatedAt")
+    ttl: int
+    poll_interval: int = Field(serialization_alias="pollInterval")
+    status_message: str | None = Field(serialization_alias="statusMessage")
+
+
 class Tasks(Extension):
     """The tasks extension over a dictionary."""
 
@@ -60,7 +73,9 @@ class Tasks(Extension):
         self._store[task.record.task_id] = task
         return _shown(task, "task")
 
-    async def _get(self, _context: Context, params: TaskParams) -> HandlerResult:
+    async def _get(self, context: Context, params: TaskParams) -> HandlerResult:
+        if context.protocol_version == V_2025_11_25:
+            return _shown_to_legacy(self._store[params.task_id])
         shown = _shown(self._store[params.task_id], "complete")
         if params.task_id == COMPLETED:
             shown.status = "completed"
@@ -68,7 +83,7 @@ class Tasks(Extension):
         return shown
 
 
-def create(_tasks: int) -> Starlette:
+def create(_tasks: int, *, json_response: bool = True) -> Starlette:
     """The application; it holds the running and the completed task that `bench.adapter_server` holds."""
 
     started: list[tuple[str, str, list[str]]] = []
@@ -78,7 +93,7 @@ def create(_tasks: int) -> Starlette:
 
     server = MCPServer("sdk", version="1", extensions=[Tasks()], log_level="WARNING")
     server.add_tool(run, name=TOOL.name, description=TOOL.description)
-    return server.streamable_http_app(stateless_http=True, json_response=True)
+    return server.streamable_http_app(stateless_http=True, json_response=json_response)
 
 
 def _shown(task: Task, result_type: Literal["complete", "task"]) -> TaskResult:
@@ -89,5 +104,17 @@ def _shown(task: Task, result_type: Literal["complete", "task"]) -> TaskResult:
         last_updated_at=timestamp(task.updated_at),
         ttl_ms=task.record.ttl_ms,
         poll_interval_ms=task.record.poll_ms,
+        status_message=task.message,
+    )
+
+
+def _shown_to_legacy(task: Task) -> LegacyTaskResult:
+    return LegacyTaskResult(
+        task_id=task.record.task_id,
+        status="completed" if task.record.task_id == COMPLETED else "working",
+        created_at=timestamp(task.record.created_at),
+        last_updated_at=timestamp(task.updated_at),
+        ttl=task.record.ttl_ms,
+        poll_interval=task.record.poll_ms,
         status_message=task.message,
     )

@@ -1,7 +1,8 @@
 """The servers that are measured, each served the same way: `python -m bench.servers KIND ARGUMENT`.
 
 * adapter TASKS: the adapter over an in-memory store and job system, with this many running tasks
-* sdk TASKS: the same job on the official SDK
+* sdk TASKS: the same job on the official SDK, which replies with JSON
+* sdk-events TASKS: the same with its default, an event stream per reply
 * json REPLY: a Starlette endpoint that returns this constant JSON
 * bytes REPLY: the same with the JSON made beforehand
 """
@@ -36,6 +37,12 @@ def sdk(tasks: str) -> Starlette:
     return create(int(tasks))
 
 
+def sdk_events(tasks: str) -> Starlette:
+    from bench.sdk_server import create
+
+    return create(int(tasks), json_response=False)
+
+
 def constant_json(reply: str) -> Starlette:
     document = json.loads(reply)
 
@@ -57,6 +64,7 @@ def constant_bytes(reply: str) -> Starlette:
 KINDS: dict[str, Callable[[str], Starlette]] = {
     "adapter": adapter,
     "sdk": sdk,
+    "sdk-events": sdk_events,
     "json": constant_json,
     "bytes": constant_bytes,
 }

@@ -25,7 +25,7 @@ from adapter.tools.schema import Schema
 from .exchange import Request
 from .following import ClientGone, follow
 from .jsonrpc import RpcError
-from .results import cut, error_result, render
+from .results import cut, error_result, render, text_of
 from .task_shapes import progress_text
 
 logger = logging.getLogger(__name__)
@@ -356,8 +356,8 @@ def _from(result: dict[str, Any], offset: int) -> dict[str, Any]:
         return result
     content, skip = [], offset
     for block in result["content"]:
-        if block.get("type") != "text":
-            continue
-        content.append({**block, "text": block["text"][skip:]})
-        skip = max(0, skip - len(block["text"]))
-    return {**result, "content": [b for b in content if b["text"]] or [{"type": "text", "text": "(no more)"}]}
+        text = text_of(block)
+        if skip < len(text):
+            content.append({"type": "text", "text": text[skip:]} if skip else block)
+        skip = max(0, skip - len(text))
+    return {**result, "content": content or [{"type": "text", "text": "(no more)"}]}

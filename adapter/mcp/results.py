@@ -87,12 +87,12 @@ def cut(result: dict[str, Any], task_id: str, limit: int, *, more: bool, start: 
     if structured is not None and len(orjson.dumps(structured)) > limit:
         result = {key: value for key, value in result.items() if key != "structuredContent"}
         result["isError"] = True
-    if sum(len(_text_of(block)) for block in result["content"]) <= limit:
+    if sum(len(text_of(block)) for block in result["content"]) <= limit:
         return result
     content: list[JsonObject] = []
     left: int | None = limit
     for block in result["content"]:
-        text = _text_of(block)
+        text = text_of(block)
         if not text or (left is not None and len(text) <= left):
             content.append(block)
             left = left if left is None else left - len(text)
@@ -103,7 +103,7 @@ def cut(result: dict[str, Any], task_id: str, limit: int, *, more: bool, start: 
     return {**result, "content": content}
 
 
-def _text_of(block: JsonObject) -> str:
+def text_of(block: JsonObject) -> str:
     """What of a block a model would read."""
     if block.get("type") == "resource":
         return str(block["resource"].get("text", ""))

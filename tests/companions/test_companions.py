@@ -192,7 +192,7 @@ async def test_result_waits_within_its_limit_and_then_says_to_ask_again(
     params = {"name": "task_result", "arguments": {"task_id": task_id}}
     answer = await client.call("tools/call", params)
 
-    assert asyncio.get_running_loop().time() - before == pytest.approx(waits, abs=0.1)
+    assert asyncio.get_running_loop().time() - before == pytest.approx(waits, abs=0.5)
     assert "task_result again with the same task id" in answer.text
     assert answer.result["structuredContent"]["status"] == "working"
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.mcp.companions import _from
-from adapter.mcp.results import cut
+from adapter.mcp.results import cut, text_of
 from tests.support.adapter import TASKS, Json, Mcp, tool, until
 from tests.support.legacy import LATEST, LegacyClient
 
@@ -170,16 +170,23 @@ async def test_an_error_result_is_cut_and_stays_one() -> None:
     assert joined(found) == "x" * 25
 
 
-@given(st.lists(st.text(max_size=30) | st.none(), min_size=1, max_size=6), st.integers(1, 20))
+def resource(value: str) -> Json:
+    return {"type": "resource", "resource": {"uri": "file:///a", "text": value}}
+
+
+BLOCKS = st.text(max_size=30).map(words) | st.text(max_size=30).map(resource) | st.just(PICTURE)
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=6), st.integers(1, 20))
 @settings(deadline=None)
-def test_whatever_the_blocks_their_pages_make_up_the_whole(blocks: list[str | None], limit: int) -> None:
-    content = [PICTURE if block is None else words(block) for block in blocks]
+def test_whatever_the_blocks_their_pages_make_up_the_whole(content: list[Json], limit: int) -> None:
     result: dict[str, Any] = {"content": content}
-    whole = "".join(block or "" for block in blocks)
+    before = orjson.dumps(result)
+    whole = "".join(map(text_of, content))
     shown, offset = "", 0
     while True:
         page = cut(_from(result, offset), "mcp-1", limit, more=True, start=offset)
-        texts = [block["text"] for block in page["content"] if block["type"] == "text"]
+        texts = [text_of(block) for block in page["content"]]
         notes = [note for note in map(NOTE.search, texts) if note and "task_result" in note[2]]
         shown += "".join(NOTE.sub("", each) for each in texts if each != "(no more)")
         if not notes:
@@ -188,4 +195,26 @@ def test_whatever_the_blocks_their_pages_make_up_the_whole(blocks: list[str | No
         offset += limit
 
     assert shown == whole
-    assert content == [PICTURE if block is None else words(block) for block in blocks], "nothing is changed"
+    assert orjson.dumps(result) == before, "nothing is changed"
+
+
+# --- structured content ---------------------------------------------------------------------------------
+
+ROWS: Json = {"type": "object", "properties": {"rows": {"type": "array"}}}
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(3, True), (300, False)])
+async def test_structured_content_over_the_limit_is_left_out_of_a_plain_result(rows: int, kept: bool) -> None:
+    mcp = background(tool(inline_wait="20s", output_schema=ROWS), max_result_chars=100)
+    calling = asyncio.create_task(Host(mcp).call("job"))
+    await until(lambda: bool(mcp.engine.started))
+    output = {"rows": list(range(rows))}
+    mcp.end(mcp.only_task, orjson.dumps(output).decode())
+
+    result = await calling
+
+    assert result.get("structuredContent") == (output if kept else None)
+    assert result.get("isError", False) is not kept, "only error results may go without it"
+    if not kept:
+        assert NOTE.search(text(result))
+        assert orjson.loads(joined(await pages(Host(mcp), mcp.only_task))) == output

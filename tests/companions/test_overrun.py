@@ -69,8 +69,8 @@ async def test_the_shortest_of_tool_server_and_transport_bounds_the_wait(
 
     answer = await client.call("tools/call", {"name": "job"})
 
-    assert asyncio.get_running_loop().time() == pytest.approx(waits, abs=0.1)
-    assert f"after {waits} s" in answer.text
+    assert asyncio.get_running_loop().time() == pytest.approx(waits, abs=0.5)
+    assert "is still running after" in answer.text
 
 
 async def test_a_tool_that_takes_no_task_goes_on_too() -> None:
@@ -201,7 +201,7 @@ async def test_task_after_is_bounded_by_server_and_transport() -> None:
         reply = await mcp.parts.endpoint.handle(request)
         assert isinstance(reply.body, bytes)
         assert orjson.loads(reply.body)["result"]["resultType"] == "task"
-        assert asyncio.get_running_loop().time() - before == pytest.approx(waits, abs=0.1)
+        assert asyncio.get_running_loop().time() - before == pytest.approx(waits, abs=0.5)
 
 
 async def test_a_store_that_fails_during_task_after_gives_the_handle(monkeypatch: pytest.MonkeyPatch) -> None:

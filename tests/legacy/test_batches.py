@@ -11,8 +11,9 @@ import pytest
 from adapter.errors import StoreUnavailable
 from adapter.tasks.model import Ending, Outcome
 from tests.support.adapter import PREFIX, VERSION, Mcp, tool
-from tests.support.legacy import VERSIONS, LegacyClient
+from tests.support.legacy import VERSIONS, LegacyClient, timed
 from tests.support.memory import MemoryEngine
+from tests.support.virtual_time import in_virtual_time
 
 BATCHING = "2025-03-26"
 PING: dict[str, Any] = {"jsonrpc": "2.0", "method": "ping"}
@@ -127,6 +128,27 @@ async def test_other_versions_take_no_batch(mcp: Mcp, version: str) -> None:
     status, (message,) = await batch(mcp, [request(1)], version)
 
     assert (status, message["error"]["code"]) == (400, -32600)
+
+
+@pytest.mark.requirement("L-21")
+@pytest.mark.parametrize(("count", "status"), [(50, 200), (51, 400)])
+async def test_a_batch_is_bounded(mcp: Mcp, count: int, status: int) -> None:
+    found, messages = await batch(mcp, [request(number) for number in range(count)])
+
+    assert found == status
+    assert len(messages) == (count if status == 200 else 1)
+
+
+@pytest.mark.requirement("L-21")
+@in_virtual_time
+async def test_the_calls_of_a_batch_wait_at_the_same_time() -> None:
+    mcp = timed(tool(inline_wait="20s"), companion_tools="on")
+    client = await LegacyClient.opened(mcp, BATCHING)
+
+    answer = await client.post([request(number, "tools/call", name="job") for number in range(3)])
+
+    assert asyncio.get_running_loop().time() == pytest.approx(20, abs=0.5)
+    assert len({message["result"]["content"][0]["text"] for message in answer.messages}) == 3
 
 
 @pytest.mark.requirement("L-21")

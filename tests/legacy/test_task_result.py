@@ -346,7 +346,7 @@ async def test_a_transport_with_little_time_holds_no_longer_than_it_can(left: fl
 
     answer = await result(client, task_id)
 
-    assert asyncio.get_running_loop().time() - before == pytest.approx(held, abs=0.1)
+    assert asyncio.get_running_loop().time() - before == pytest.approx(held, abs=0.5)
     assert answer.responses == []
     assert len(answer.ids) == 2
 
