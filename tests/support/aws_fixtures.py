@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -26,7 +26,8 @@ async def aws(faulty_aws: FaultyAws) -> AsyncIterator[Aws]:
 
 
 @pytest.fixture
-def faults(faulty_aws: FaultyAws, monkeypatch: pytest.MonkeyPatch) -> FaultyAws:
+def faults(faulty_aws: FaultyAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyAws]:
     faulty_aws.reset()
     retry_without_pauses(monkeypatch)
-    return faulty_aws
+    yield faulty_aws
+    faulty_aws.reset()  # what was not used up would meet the next test
