@@ -227,8 +227,9 @@ class Companions:
             return error_result(problem.message)
         if rendered.result is None:
             return {**self._shown(task), "isError": True}
-        result = _from(rendered.result, ask.arguments.get("offset", 0))
-        result = cut(result, ask.task_id, self._max_chars, more=True, start=ask.arguments.get("offset", 0))
+        offset = ask.arguments.get("offset", 0)
+        shown = {key: value for key, value in rendered.result.items() if key != "structuredContent"}
+        result = cut(_from(shown, offset), ask.task_id, self._max_chars, more=True, start=offset)
         return {**result, "structuredContent": self._summary(task)}
 
     async def _waited(self, ask: _Ask) -> Task:

@@ -9,7 +9,6 @@ import asyncio
 import heapq
 import logging
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -103,17 +102,6 @@ class Watcher:
                     yield task
         finally:
             self._leave(key, follower)
-
-    async def wait(self, task_id: str, owner: str, seconds: float) -> Task:
-        """The task once it has ended, or as last seen after `seconds`. Raises TaskNotFound."""
-        last: Task | None = None
-        try:
-            async with asyncio.timeout(seconds), aclosing(self.changes(task_id, owner)) as changes:
-                async for task in changes:
-                    last = task
-        except TimeoutError:
-            pass
-        return last or await self._service.get(task_id, owner)
 
     def close(self) -> None:
         """End every follower, now and in future."""

@@ -418,38 +418,6 @@ async def test_followers_of_different_owners_do_not_see_each_others_tasks() -> N
     assert (await states)[-1][1].outcome is not None
 
 
-@in_virtual_time
-async def test_waiting_gives_the_task_once_it_has_ended() -> None:
-    stage = Stage()
-    task = await stage.world.create()
-    waiting = asyncio.create_task(stage.watcher.wait(task.record.task_id, OWNER, 60))
-    await _at(10)
-    stage.world.end(task)
-
-    assert (await waiting).outcome is not None
-    assert _now() < 15
-
-
-@in_virtual_time
-async def test_waiting_gives_the_task_as_last_seen_when_time_is_up() -> None:
-    stage = Stage()
-    task = await stage.world.create()
-    stage.world.ask(task)
-
-    last = await stage.watcher.wait(task.record.task_id, OWNER, 7)
-
-    assert stage.world.keys(last) == ["approve"]
-    assert _now() == pytest.approx(7)
-
-
-@in_virtual_time
-async def test_waiting_no_time_gives_the_task_as_it_is() -> None:
-    stage = Stage()
-    task = await stage.world.create()
-
-    assert (await stage.watcher.wait(task.record.task_id, OWNER, 0)).outcome is None
-
-
 def _note_reads(stage: Stage) -> list[float]:
     times: list[float] = []
     get = stage.world.service.get
