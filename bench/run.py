@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import bench.blocked
 import bench.dispatch
 import bench.end_to_end
 import bench.imports

@@ -62,61 +62,64 @@ def observe(child: Child) -> Observed:
 
 
 async def _observe(child: Child) -> Observed:
-    await _close(await _open(child.port, many(STREAMS)[:WARM_UP]))
+    requests = [wire(listen([task_id])) for task_id in many(STREAMS)]
+    await close_streams(await open_streams(child.port, requests[:WARM_UP], _ACKNOWLEDGED))
     resident = child.resident_bytes()
     started = time.monotonic()
-    opened = await _open(child.port, many(STREAMS))
+    opened = await open_streams(child.port, requests, _ACKNOWLEDGED)
     open_seconds = time.monotonic() - started
     # Every stream's first pause has to be over before the reads are steady.
     await asyncio.sleep(Settings.model_validate({}).watch_max)
     grown = child.resident_bytes() - resident
-    reads, cpu, since = await _ask(child.port, "GET", "reads"), child.cpu_seconds(), time.monotonic()
+    reads, cpu, since = await ask(child.port, "GET", "reads"), child.cpu_seconds(), time.monotonic()
     await asyncio.sleep(STEADY_SECONDS)
     seconds = time.monotonic() - since
-    reads, cpu = await _ask(child.port, "GET", "reads") - reads, child.cpu_seconds() - cpu
+    reads, cpu = await ask(child.port, "GET", "reads") - reads, child.cpu_seconds() - cpu
     since = time.monotonic()
-    await _ask(child.port, "POST", "end")
+    await ask(child.port, "POST", "end")
     async with asyncio.timeout(DEADLINE):
-        told = await asyncio.gather(*(stream.read_to_end() for stream in opened))
+        told = await asyncio.gather(*(stream.read_to_end(_COMPLETED) for stream in opened))
     end_seconds = time.monotonic() - since
-    await _close(opened)
+    await close_streams(opened)
     return Observed(grown / STREAMS, open_seconds, reads / seconds, cpu / seconds, sum(told), end_seconds)
 
 
-class _Stream:
-    """One subscription, acknowledged."""
+class Stream:
+    """One streamed reply that has begun."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self.writer = writer
 
-    async def read_to_end(self) -> bool:
-        """Whether the task was shown as completed before the stream ended."""
+    async def read_to_end(self, expected: bytes) -> bool:
+        """Whether this was sent before the stream ended."""
         body = await self._reader.readuntil(_END_OF_BODY)
-        return _COMPLETED in body
+        return expected in body
 
 
-async def _open(port: int, task_ids: list[str]) -> list[_Stream]:
+async def open_streams(port: int, requests: list[bytes], begun: bytes) -> list[Stream]:
+    """A connection per request, each read as far as `begun`. Raises TimeoutError."""
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(task_id: str) -> _Stream:
+    async def one(request: bytes) -> Stream:
         async with gate:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(wire(listen([task_id])))
-            await reader.readuntil(_ACKNOWLEDGED)
-            return _Stream(reader, writer)
+            writer.write(request)
+            await reader.readuntil(begun)
+            return Stream(reader, writer)
 
     async with asyncio.timeout(DEADLINE):
-        return list(await asyncio.gather(*map(one, task_ids)))
+        return list(await asyncio.gather(*map(one, requests)))
 
 
-async def _close(opened: list[_Stream]) -> None:
+async def close_streams(opened: list[Stream]) -> None:
     for stream in opened:
         stream.writer.close()
     await asyncio.gather(*(stream.writer.wait_closed() for stream in opened))
 
 
-async def _ask(port: int, method: str, what: str) -> int:
+async def ask(port: int, method: str, what: str) -> int:
+    """The number that a path of `bench.adapter_server` replies with."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"{method} /bench/{what} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n".encode())
     _, _, body = (await reader.read()).partition(b"\r\n\r\n")

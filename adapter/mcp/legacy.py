@@ -182,7 +182,7 @@ class Legacy:
             raise RpcError(INVALID_REQUEST, text, status=404) from None
         if session is None:
             return Session(version or V_2025_03_26)
-        return session if version is None else replace(session, version=version)
+        return session if version in (None, session.version) else replace(session, version=version)
 
     def _said(self, request: Request) -> tuple[str | None, str | None]:
         """Session id and version, unchecked."""

@@ -62,7 +62,7 @@ class LegacyTasks:
         task = await self._service.get(call.text("taskId"), call.owner)
         shown = self._shapes.task(task, call.session.capabilities)
         requests = []
-        if task.outcome is None and accepts_events(call.request.headers):
+        if task.outcome is None and task.questions and accepts_events(call.request.headers):
             if await self._offers.introduce(task, call.session):
                 return {**shown, "pollInterval": min(shown["pollInterval"], _SOON_MS)}
             requests = await self._offers.of_task(task, call.session)
@@ -125,12 +125,15 @@ class LegacyTasks:
         """Go on with a reply that was left off."""
         return sse.stream(sse.guarded(self._held(waiting, call), partial(jsonrpc.error, call.id)))
 
-    async def _waited(self, task: Task, call: LegacyCall) -> dict[str, Any]:
+    async def _waited(self, task: Task, call: LegacyCall) -> dict[str, Any] | Reply:
         """For a client that takes no stream, all that can be done is to wait and say so (L-47)."""
-        async with aclosing(self._followed(task.record.task_id, call)) as updates:
-            async for update in updates:
-                if update is not None and _is_over(update):
-                    return self._outcome(update, call.version)
+        try:
+            async with aclosing(self._followed(task.record.task_id, call)) as updates:
+                async for update in updates:
+                    if update is not None and _is_over(update):
+                        return self._outcome(update, call.version)
+        except ClientGone:
+            return Reply(202, {}, b"")  # nobody reads this
         raise RpcError(INTERNAL_ERROR, "The task has not ended: poll tasks/get, or accept text/event-stream")
 
     async def _held(self, waiting: Unfinished, call: LegacyCall) -> AsyncGenerator[Frame, None]:

@@ -408,11 +408,12 @@ async def test_without_an_answer_the_call_ends_after_ten_minutes(params: Json) -
 
 
 @pytest.mark.requirement("L-60", "L-19")
+@pytest.mark.parametrize("params", [PLAIN, TASK], ids=["plain", "task"])
 @pytest.mark.parametrize("how", ["cancels", "leaves"])
-async def test_a_client_that_is_gone_before_it_answers_has_started_nothing(how: str) -> None:
+async def test_a_client_that_is_gone_before_it_answers_has_started_nothing(how: str, params: Json) -> None:
     mcp = asking_first(CONFIRM)
     client = await able(mcp)
-    async with calling(client, TASK) as stream:
+    async with calling(client, params) as stream:
         request = await stream.next()
         if how == "cancels":
             await client.notify("notifications/cancelled", {"requestId": "call"})
@@ -443,6 +444,28 @@ async def test_a_store_that_fails_for_a_moment_costs_no_answer(monkeypatch: pyte
         await client.answer(await stream.next(), YES)
         answer = await stream.rest()
 
+    assert "task" in answer.result
+
+
+@pytest.mark.requirement("L-10")
+async def test_an_answer_that_cannot_be_written_is_refused_and_may_be_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mcp = asking_first(CONFIRM)
+    client = await able(mcp)
+
+    async def unreachable(*_: object, **__: object) -> None:
+        raise StoreUnavailable
+
+    async with calling(client, TASK) as stream:
+        request = await stream.next()
+        with monkeypatch.context() as patch:
+            patch.setattr(mcp.store, "write_reply", unreachable)
+            refused = await client.post({"jsonrpc": "2.0", "id": request["id"], "result": YES})
+        await client.answer(request, YES)
+        answer = await stream.rest()
+
+    assert refused.status == 503
     assert "task" in answer.result
 
 

@@ -503,6 +503,24 @@ async def test_ids_that_look_alike_are_told_apart() -> None:
 
 
 @pytest.mark.requirement("L-60")
+async def test_of_two_calls_with_one_id_the_later_is_cancelled() -> None:
+    mcp = quick()
+    client = await LegacyClient.opened(mcp)
+    first = asyncio.create_task(client.call("tools/call", CALL, identifier="call"))
+    await until(lambda: mcp.parts.watcher.read_count >= 1)
+    second = asyncio.create_task(client.call("tools/call", CALL, identifier="call"))
+    await until(lambda: mcp.parts.watcher.read_count >= 2 and len(mcp.store.tasks) == 2)
+    one, two = mcp.store.tasks
+    mcp.end(one, '"done"')
+    assert (await first).text == "done"
+
+    await client.notify("notifications/cancelled", {"requestId": "call"})
+    await second
+
+    assert mcp.engine.stopped == [mcp.execution(two)]
+
+
+@pytest.mark.requirement("L-60")
 async def test_a_cancellation_after_the_reply_never_touches_the_task_that_was_made() -> None:
     mcp = quick()
     client = await LegacyClient.opened(mcp)

@@ -388,6 +388,34 @@ async def test_a_client_that_takes_no_stream_gets_the_result_or_is_told_to_poll(
     assert late.text == "done"
 
 
+@pytest.mark.requirement("L-47")
+async def test_a_client_that_takes_no_stream_is_told_the_end_as_soon_as_it_comes(mcp: Mcp) -> None:
+    client, task_id = await begun(mcp)
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(result(client, task_id, headers={"accept": "application/json"}))
+        await until(lambda: bool(mcp.parts.watcher._watched))
+        mcp.end(task_id, '"done"')
+
+    assert asking.result().text == "done"
+
+
+@pytest.mark.requirement("L-60", "L-47")
+async def test_a_client_that_takes_no_stream_and_gives_up_is_no_failure(
+    mcp: Mcp, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, task_id = await begun(mcp)
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(
+            result(client, task_id, identifier="x", headers={"accept": "application/json"})
+        )
+        await until(lambda: bool(mcp.parts.watcher._watched))
+        await client.notify("notifications/cancelled", {"requestId": "x"})
+
+    assert (asking.result().status, asking.result().body) == (202, b"")
+    assert caplog.records == []
+    assert await client.status(task_id) == "working"
+
+
 # --- failures of our own --------------------------------------------------------------------------------
 
 
