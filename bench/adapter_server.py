@@ -28,8 +28,9 @@ def many(tasks: int) -> list[str]:
 
 
 def create(tasks: int) -> Starlette:
-    """`GET /bench/reads`: how often the watcher has read a task; `/bench/store-reads`: how often anything has. `POST /bench/end`: every running task ends now,
-    as if the status events of the job system had been written through."""
+    """`GET /bench/reads`: how often the watcher has read a task; `GET /bench/store-reads`: how often anything has.
+    `POST /bench/end`: every running task ends now, as if the status events of the job system had been written through.
+    """
     store = MemoryStore()
     for task_id in (RUNNING, COMPLETED, *many(tasks)):
         store.tasks[task_id] = running_task(task_id)

@@ -109,7 +109,10 @@ def legacy(method: str, task_id: str, session: str) -> Request:
 
 def legacy_session() -> str:
     """The id of a new session, as `initialize` gives it to a client that can be asked for input."""
-    capabilities = {"elicitation": {"form": {}, "url": {}}, "tasks": {"requests": {"elicitation": {"create": {}}}}}
+    capabilities = {
+        "elicitation": {"form": {}, "url": {}},
+        "tasks": {"requests": {"elicitation": {"create": {}}}},
+    }
     sessions = Sessions(Signer([SIGNING_KEY.encode()]), system_clock, HOUR_MS / 1000)
     return sessions.issue(V_2025_11_25, capabilities, OWNER)
 

@@ -1,4 +1,4 @@
-"""The same job on the official SDK, as its documentation adds an extension: stateless, with JSON replies or event streams."""
+"""The same job on the official SDK, as its documentation adds an extension: stateless, with JSON or event streams."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from adapter.tasks.model import Ending, Outcome
+from adapter.tools.schema import too_deep
 
 if TYPE_CHECKING:
     from types_aiobotocore_stepfunctions.type_defs import (
@@ -85,8 +86,28 @@ def _readable_cause(cause: str) -> str:
 
 
 def _redacted(text: str, account: str) -> str:
-    text = _ARN.sub(_REDACTED, _encodable(text))
-    return re.sub(rf"(?<!\d){account}(?!\d)", _REDACTED, text)
+    """JSON stays JSON, whatever is taken out of it, and cannot hide anything in escapes."""
+    try:
+        document = orjson.loads(_encodable(text))
+    except orjson.JSONDecodeError:
+        return _without_names(_encodable(text), account)
+    if not isinstance(document, (dict, list)) or too_deep(document):
+        return _without_names(_encodable(text), account)
+    return orjson.dumps(_cleaned(document, account)).decode()
+
+
+def _cleaned(value: object, account: str) -> object:
+    if isinstance(value, dict):
+        return {_without_names(name, account): _cleaned(member, account) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(member, account) for member in value]
+    if isinstance(value, str):
+        return _without_names(value, account)
+    return _REDACTED if str(value) == account else value
+
+
+def _without_names(text: str, account: str) -> str:
+    return re.sub(rf"(?<!\d){account}(?!\d)", _REDACTED, _ARN.sub(_REDACTED, text))
 
 
 def _encodable(text: str) -> str:

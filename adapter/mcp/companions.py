@@ -117,6 +117,7 @@ _COMPANIONS = (
             "offset": {
                 "type": "integer",
                 "minimum": 0,
+                "maximum": 10_000_000,
                 "description": "Where to go on in a long result: the number that the cut result named.",
             },
         },
@@ -227,7 +228,7 @@ class Companions:
             return error_result(problem.message)
         if rendered.result is None:
             return {**self._shown(task), "isError": True}
-        offset = ask.arguments.get("offset", 0)
+        offset = int(ask.arguments.get("offset", 0))
         shown = {key: value for key, value in rendered.result.items() if key != "structuredContent"}
         result = cut(_from(shown, offset), ask.task_id, self._max_chars, more=True, start=offset)
         return {**result, "structuredContent": self._summary(task)}

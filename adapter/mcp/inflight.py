@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from .jsonrpc import RequestId
 
@@ -17,18 +15,17 @@ class Inflight:
     def __init__(self) -> None:
         self._events: dict[_Key, asyncio.Event] = {}
 
-    @contextmanager
-    def track(self, connection: str | None, identifier: RequestId) -> Iterator[asyncio.Event]:
+    def begin(self, connection: str | None, identifier: RequestId) -> asyncio.Event:
         """The event is set when the client cancels the request. Without a connection nobody can."""
         event = asyncio.Event()
-        if connection is None:
-            yield event
-            return
-        key = (connection, type(identifier), identifier)
-        self._events[key] = event
-        try:
-            yield event
-        finally:
+        if connection is not None:
+            self._events[connection, type(identifier), identifier] = event
+        return event
+
+    def end(self, connection: str | None, identifier: RequestId, event: asyncio.Event) -> None:
+        """The request is answered; a later one with the same id is not touched."""
+        if connection is not None:
+            key = (connection, type(identifier), identifier)
             if self._events.get(key) is event:
                 del self._events[key]
 

@@ -67,9 +67,10 @@ class QuestionPolicy:
 
     def request_problem(self, method: str, params: str) -> str | None:
         try:
-            return request_problem(method, orjson.loads(params))
+            value = orjson.loads(params)
         except orjson.JSONDecodeError:
             return "params must be the JSON text of an object"
+        return "params nest too deeply" if too_deep(value) else request_problem(method, value)
 
     def answer_problem(self, method: str, params: str, answer: object) -> str | None:
         return answer_problem(method, orjson.loads(params), answer)

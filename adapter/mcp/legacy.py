@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import ExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -107,14 +107,19 @@ class Legacy:
         if request.headers is None:  # a line of stdio: its transport knows what is cancelled
             call = LegacyCall(request, identifier, params, session, request.disconnected, request.cancelled)
             return await _reply(handler, call)
-        with ExitStack() as tracking:
-            cancelled = tracking.enter_context(self._inflight.track(session.nonce, identifier))
-            gone = partial(first_of, cancelled.wait, request.disconnected)
-            call = LegacyCall(request, identifier, params, session, gone, cancelled.is_set)
+        cancelled = self._inflight.begin(session.nonce, identifier)
+        over = partial(self._inflight.end, session.nonce, identifier, cancelled)
+        gone = partial(first_of, cancelled.wait, request.disconnected)
+        call = LegacyCall(request, identifier, params, session, gone, cancelled.is_set)
+        streamed = False
+        try:
             reply = await _reply(handler, call)
             if not isinstance(reply.body, bytes):
-                reply.body = _until_over(reply.body, tracking.pop_all())
+                reply.body, streamed = _until_over(reply.body, over), True
             return reply
+        finally:
+            if not streamed:
+                over()
 
     async def notified(self, request: Request, message: Message) -> None:
         """A notification: only a cancellation means anything here (L-60)."""
@@ -201,12 +206,14 @@ async def _reply(handler: Handler, call: LegacyCall) -> Reply:
 
 
 async def _until_over(
-    frames: AsyncGenerator[Frame, None], tracking: ExitStack
+    frames: AsyncGenerator[Frame, None], over: Callable[[], None]
 ) -> AsyncGenerator[Frame, None]:
-    with tracking:
+    try:
         async with aclosing(frames):
             async for frame in frames:
                 yield frame
+    finally:
+        over()
 
 
 async def _empty(_call: LegacyCall) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from .exchange import Request
 from .jsonrpc import JsonObject, RequestId, invalid_params
 from .session import Session
 
+MAX_TOKEN = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class LegacyCall:
@@ -36,6 +38,10 @@ class LegacyCall:
     def progress_token(self) -> str | int | None:
         meta = self.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if (
+            isinstance(token, str) and len(token) > MAX_TOKEN
+        ):  # it is kept with the task, whose room is limited
+            raise invalid_params(f"params._meta.progressToken must have at most {MAX_TOKEN} characters")
         return token if isinstance(token, str) or type(token) is int else None
 
     def text(self, name: str) -> str:

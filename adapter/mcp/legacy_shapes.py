@@ -86,9 +86,8 @@ class LegacyShapes:
         return {**shown, "statusMessage": message} if message else shown
 
     def created(self, task: Task) -> dict[str, Any]:
-        """A CreateTaskResult: nested, and always `working` at first (L-42)."""
-        shown = {**self.task(task, {}), "status": "working"}
-        return {"task": shown, "_meta": related(task.record.task_id)}
+        """A CreateTaskResult: nested; a new task is `working` (L-42)."""
+        return {"task": self.task(task, {}), "_meta": related(task.record.task_id)}
 
     def _status(self, task: Task, capabilities: JsonObject) -> tuple[str, str | None]:
         if was_cancelled(task):
@@ -104,10 +103,13 @@ class LegacyShapes:
 
 
 def was_cancelled(task: Task) -> bool:
-    """Whether this era must call the task cancelled: once it was, it stays so, however the work ended (L-54)."""
+    """Whether this era must call the task cancelled: once it was, it stays so, however the work ended (L-54).
+
+    It is once the job system has taken the stop, not before: until then the work goes on.
+    """
     if task.outcome is not None and task.outcome.ending is Ending.ABORTED:
         return True
-    return task.cancel_requested_at is not None
+    return task.stopped_at is not None
 
 
 def _failed(rendered: Rendered) -> bool:

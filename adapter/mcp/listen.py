@@ -20,7 +20,7 @@ from .meta import SUBSCRIPTION_KEY, complete
 from .task_methods import require_tasks
 from .task_shapes import TaskShapes
 
-MAX_TASKS = 1000
+MAX_TASKS = 100
 
 
 class Listen:

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from adapter.tasks.model import Event, Task
+from adapter.tools.schema import too_deep
 
 from . import jsonrpc
 from .jsonrpc import JsonObject
@@ -82,6 +83,7 @@ def _furthest(events: Sequence[Event], last: str) -> float | None:
 
 def _json_or_text(text: str) -> Any:
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
+    return text if too_deep(value) else value

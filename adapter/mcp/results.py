@@ -195,7 +195,8 @@ def _protocol_error(cause: str | None) -> Rendered:
     message = value.get("message")
     if not isinstance(message, str) or not message:
         message = "The workflow failed"
-    failure = Failure(_allowed_code(value.get("code")), message, value.get("data"))
+    data = value.get("data")
+    failure = Failure(_allowed_code(value.get("code")), message, None if too_deep(data) else data)
     return Rendered(failure=failure, message=_shortened(message))
 
 

@@ -40,7 +40,9 @@ REQUEST_CANCEL = Change(
     f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)", set=["cancelRequestedAt", "refreshAt"]
 )
 
-ADOPT_QUESTION = Change(_SAME_WAIT, set=["expiresAt", "adoptedToken"])
+NOTE_STOPPED = Change(_RUNNING, set=["stoppedAt"])
+
+ADOPT_QUESTION = Change(_SAME_WAIT, set=["expiresAt", "adopted"])
 ADOPT_EVENT = Change("attribute_exists(#pk)", set=["expiresAt"])
 RECORD_ANSWER = Change(
     f"{_SAME_WAIT} AND (attribute_not_exists(#answeredToken) OR #answeredToken <> :answeredToken)",
@@ -61,15 +63,11 @@ CLOSE_QUESTION = Change(
     set=["closedToken"],
     remove=[
         *("token", "method", "params", "timeoutSeconds"),
-        *("adoptedToken", "answer", "answeredToken", "deliveryUntil"),
+        *("adopted", "answer", "answeredToken", "deliveryUntil"),
     ],
 )
 
 
-def latch(attributes: Iterable[str], *, too_late: bool = False) -> Change:
-    """Give a running task its outcome, which has these attributes; it leaves the index of open tasks.
-
-    `too_late`: it was to be cancelled and had ended before: nothing was cancelled.
-    """
-    over = ["openShard", "message", "claimedUntil", *(["cancelRequestedAt"] if too_late else [])]
-    return Change(_RUNNING, set=attributes, remove=over)
+def latch(attributes: Iterable[str]) -> Change:
+    """Give a running task its outcome, which has these attributes; it leaves the index of open tasks."""
+    return Change(_RUNNING, set=attributes, remove=["openShard", "message", "claimedUntil"])

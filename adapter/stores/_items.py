@@ -32,6 +32,8 @@ logger = logging.getLogger("adapter.stores")
 
 RECORD = "#task"
 RESULT = "~result"
+LAST = "}"
+"""Nothing of what a read wants sorts after this."""
 QUESTION_PREFIX = "input#"
 EVENT_PREFIX = "event#"
 OWNER_PREFIX = "owner#"
@@ -84,6 +86,11 @@ def whole(item: Item, name: str) -> int | None:
     return None if value is None else int(value)
 
 
+def content_mark(question: Question) -> str:
+    """Says which question has been checked: an item that is overwritten afterwards is checked anew."""
+    return token_mark("\0".join((question.token, question.method, question.params)))
+
+
 def token_mark(token: str) -> str:
     """Says which token an attribute belongs to, without holding it."""
     return sha256(token.encode()).hexdigest()[:32]
@@ -105,6 +112,7 @@ def new_record(record: TaskRecord, *, refresh_at: int) -> dict[str, AttributeVal
         "pollMs": integer(record.poll_ms),
         "onExpire": string(record.on_expire),
         "resultSettings": string(record.result_settings),
+        **({} if record.input_digest is None else {"inputDigest": string(record.input_digest)}),
         **({} if record.progress_token is None else {"progressToken": string(record.progress_token)}),
         "updatedAt": integer(record.created_at),
         "refreshAt": integer(refresh_at),
@@ -128,6 +136,7 @@ def record_of(item: Item) -> TaskRecord:
         poll_ms=int(item["pollMs"]["N"]),
         on_expire="stop" if item["onExpire"]["S"] == "stop" else "leave",
         result_settings=item["resultSettings"]["S"],
+        input_digest=text(item, "inputDigest"),
         progress_token=text(item, "progressToken"),
     )
 
@@ -182,6 +191,7 @@ def task_of(items: Sequence[Item]) -> Task | None:
         refresh_at=int(item["refreshAt"]["N"]),
         claimed_until=whole(item, "claimedUntil") or 0,
         cancel_requested_at=cancel_requested_at,
+        stopped_at=whole(item, "stoppedAt"),
         outcome=outcome,
         questions=questions,
         events=events,
@@ -220,7 +230,7 @@ def _question(item: Item, sort: str, entered_at: int | None, created_at: int) ->
         return None
     # A new wait on the same item keeps the old attributes: an answer counts only for its own token.
     answered = text(item, "answeredToken") == mark
-    return Question(
+    question = Question(
         key=_question_key(sort, token, mark),
         item=sort,
         token=token,
@@ -230,9 +240,10 @@ def _question(item: Item, sort: str, entered_at: int | None, created_at: int) ->
         deadline=_deadline(entered_at, number(item, "timeoutSeconds")),
         answer=text(item, "answer") if answered else None,
         delivery_until=whole(item, "deliveryUntil") or 0 if answered else 0,
-        adopted=text(item, "adoptedToken") == mark,
         offers=_offers(item, mark),
     )
+    question.adopted = text(item, "adopted") == content_mark(question)
+    return question
 
 
 def offer_attribute(session: str, token: str) -> str:
@@ -262,9 +273,9 @@ def _deadline(entered_at: int | None, timeout_seconds: float | None) -> int | No
 def _epoch_ms(iso: str | None) -> int | None:
     try:
         time = datetime.fromisoformat(iso or "")
-    except ValueError:
+        return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
         return None
-    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _event(item: Item, sort: str) -> Event | None:

@@ -82,14 +82,11 @@ class DynamoTaskStore:
             values["message"] = string(message)
         await self._update(task_id, _items.RECORD, change, values)
 
-    async def latch(
-        self, task_id: str, outcome: Outcome, *, expires_at: int, too_late: bool = False
-    ) -> Outcome:
+    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
         if outcome.output is not None and _items.is_long(outcome.output):
             await self._put_long_output(task_id, outcome.output, expires_at)
         attributes = _items.outcome_attributes(outcome)
-        change = _changes.latch(attributes, too_late=too_late)
-        standing = await self._update(task_id, _items.RECORD, change, attributes)
+        standing = await self._update(task_id, _items.RECORD, _changes.latch(attributes), attributes)
         earlier = _readable(_items.outcome_of, standing) if standing else None
         if standing is None or earlier is None:
             return outcome
@@ -98,6 +95,10 @@ class DynamoTaskStore:
     async def request_cancel(self, task_id: str, *, now: int) -> None:
         values = {"cancelRequestedAt": integer(now), "refreshAt": integer(now)}
         await self._update(task_id, _items.RECORD, _changes.REQUEST_CANCEL, values)
+
+    async def note_stopped(self, task_id: str, *, now: int) -> None:
+        values = {"stoppedAt": integer(now)}
+        await self._update(task_id, _items.RECORD, _changes.NOTE_STOPPED, values)
 
     # --- what workflows wrote ------------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ class DynamoTaskStore:
         if isinstance(item, Event):
             await self._update(task_id, _items.EVENT_PREFIX + item.key, _changes.ADOPT_EVENT, values)
         else:
-            values |= _of_token(item, "adoptedToken")
+            values |= {"token": string(item.token), "adopted": string(_items.content_mark(item))}
             await self._update(task_id, item.item, _changes.ADOPT_QUESTION, values)
 
     async def record_answer(
@@ -189,8 +190,8 @@ class DynamoTaskStore:
 
     async def _partition(self, task_id: str) -> list[Item]:
         """The record and what stands beside it, in the order of their sort keys, without long output."""
-        values = {":pk": string(task_id), ":result": string(_items.RESULT)}
-        return await self._found("pk = :pk AND sk < :result", values)
+        values = {":pk": string(task_id), ":record": string(_items.RECORD), ":last": string(_items.LAST)}
+        return await self._found("pk = :pk AND sk BETWEEN :record AND :last", values)
 
     async def _found(self, condition: str, values: Values) -> list[Item]:
         """All items that meet a key condition, strongly consistent."""

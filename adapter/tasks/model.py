@@ -50,6 +50,8 @@ class TaskRecord:
     poll_ms: int
     on_expire: Literal["leave", "stop"] = "leave"
     result_settings: str = "{}"
+    input_digest: str | None = None
+    """Of what a confirmation was used for; None where there was none."""
     progress_token: str | None = None
     """JSON text of the token that the creating call gave for progress; it stays valid for the task's life."""
 
@@ -58,7 +60,7 @@ class TaskRecord:
         return self.created_at + self.ttl_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Question:
     """An input request that a workflow waits on. `token` answers it at the job system and never leaves the server."""
 
@@ -121,6 +123,8 @@ class Task:
     """From when the job system may be asked again."""
     claimed_until: int = 0
     cancel_requested_at: int | None = None
+    stopped_at: int | None = None
+    """When the job system took the stop, if its end could not be seen at once."""
     outcome: Outcome | None = None
     questions: tuple[Question, ...] = ()
     events: tuple[Event, ...] = ()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Literal, Protocol
 
 import orjson
@@ -45,6 +47,7 @@ MAX_ANSWER_BYTES = 262_144
 OFFER_MS = 300_000
 """How long a question that was sent to a session as a request is not sent there again."""
 DECLINE = '{"action":"decline"}'
+_TASK_ID = re.compile(r"mcp-[A-Za-z0-9_-]{1,60}")
 CANCELLED = "McpCancelled"
 EXPIRED = "McpTaskExpired"
 INVALID_REQUEST = "McpInvalidInputRequest"
@@ -196,8 +199,10 @@ class TaskService:
         try:
             await self._stop(task)
         except ExecutionUnknown:
-            return
-        await self._note_end(task)
+            if now < task.record.created_at + START_WINDOW_MS:  # its start may still be on the way
+                raise EngineUnavailable("The job has not started yet") from None
+        if not await self._end_noted(task):
+            await self._store.note_stopped(task_id, now=now)
 
     # --- creating ------------------------------------------------------------------------------------------
 
@@ -215,6 +220,7 @@ class TaskService:
             poll_ms=new.poll_ms,
             on_expire=new.on_expire,
             result_settings=new.result_settings,
+            input_digest=None if new.nonce is None else sha256(new.input_json).hexdigest(),
             progress_token=new.progress_token,
         )
 
@@ -235,6 +241,10 @@ class TaskService:
     async def _replayed(self, standing: TaskRecord, new: NewTask) -> Task:
         """A confirmation used again: the task that it made, started again only if that may have been missed."""
         task = await self._load(standing.task_id, new.owner)
+        if standing.input_digest != sha256(new.input_json).hexdigest():
+            raise StartRejected(
+                "This confirmation has been used already, with other answers", caller_fault=True
+            )
         wanted = task.outcome is None and task.cancel_requested_at is None
         if wanted and self._clock() < standing.created_at + START_WINDOW_MS:
             try:
@@ -252,7 +262,7 @@ class TaskService:
     # --- reading -------------------------------------------------------------------------------------------
 
     async def _load(self, task_id: str, owner: str) -> Task:
-        task = await self._store.read(task_id)
+        task = await self._store.read(task_id) if _TASK_ID.fullmatch(task_id) else None
         if task is None or task.record.owner != owner:
             raise TaskNotFound
         if self._clock() >= task.record.expires_at:
@@ -320,11 +330,9 @@ class TaskService:
                 self._budget.throttled()
             raise
 
-    async def _ended(self, task: Task, outcome: Outcome, *, too_late: bool = False) -> Task:
+    async def _ended(self, task: Task, outcome: Outcome) -> Task:
         record = task.record
-        standing = await self._store.latch(
-            record.task_id, outcome, expires_at=record.expires_at, too_late=too_late
-        )
+        standing = await self._store.latch(record.task_id, outcome, expires_at=record.expires_at)
         updated_at = max(task.updated_at, standing.ended_at)
         return replace(task, outcome=standing, questions=(), updated_at=updated_at)
 
@@ -341,18 +349,16 @@ class TaskService:
             task.record.execution, error=CANCELLED, cause="Cancelled by the MCP client"
         )
 
-    async def _note_end(self, task: Task) -> None:
-        """Latch what a stop has led to, if that can be seen at once; otherwise a later read does.
-
-        Only here it can be said that the work won: whoever asked to cancel has not been answered yet (L-54).
-        """
+    async def _end_noted(self, task: Task) -> bool:
+        """Latch what a stop has led to, if that can be seen at once; otherwise a later read does."""
         try:
             snapshot = await self._describe(task, with_step=False)
             if snapshot.outcome is not None:
-                won = snapshot.outcome.ending is not Ending.ABORTED
-                await self._ended(task, snapshot.outcome, too_late=won)
+                await self._ended(task, snapshot.outcome)
+                return True
         except (EngineUnavailable, ExecutionUnknown, StoreUnavailable):
             logger.info("task %s: stopped; how it ended is seen by a later read", task.record.task_id)
+        return False
 
     async def _expire(self, task: Task) -> None:
         """What `on_expire: stop` asks for, once per lease, by whoever reads the task after its time to live."""

@@ -46,18 +46,19 @@ class TaskStore(Protocol):
         """Record a successful look at a running execution and release the lease; does nothing once ended."""
         ...
 
-    async def latch(
-        self, task_id: str, outcome: Outcome, *, expires_at: int, too_late: bool = False
-    ) -> Outcome:
+    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
         """Record the first terminal state of a task that expires at `expires_at` (epoch milliseconds).
 
-        Returns the one that stands, which may be an earlier one (D4). `too_late`: it ended before it could be
-        cancelled, so the wish to cancel is forgotten.
+        Returns the one that stands, which may be an earlier one (D4).
         """
         ...
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:
         """Record that the task is to be stopped, which hides its questions; does nothing once ended."""
+        ...
+
+    async def note_stopped(self, task_id: str, *, now: int) -> None:
+        """Record that the job system has taken the stop, though its end is not seen yet; nothing once ended."""
         ...
 
     async def adopt(self, task_id: str, items: Sequence[Question | Event], *, expires_at: int) -> None:

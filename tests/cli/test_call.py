@@ -102,7 +102,7 @@ def test_a_given_answer_that_the_server_refuses_ends_with_2_and_the_rule(call: R
 def test_without_an_answer_it_ends_with_4_and_the_way_back(call: Run) -> None:
     result = call("ask")
     assert (result.exit_code, result.stdout) == (4, "")
-    assert "an answer is needed: Approve order 7?" in result.stderr
+    assert "an answer is needed: Approve order 7" in result.stderr
     assert "adapter call --task mcp-" in result.stderr
 
 

@@ -40,16 +40,18 @@ async def finished(mcp: Mcp, host: Host, output: str) -> str:
 
 async def pages(host: Host, task_id: str) -> list[Json]:
     """Every page of a result, as a model would ask for them."""
-    found, arguments = [], {}
-    while True:
-        result = await host.call("task_result", task_id=task_id, **arguments)
-        found.append(result)
-        note = NOTE.search(result["content"][-1].get("text", ""))
-        note = note or next(filter(None, (NOTE.search(b.get("text", "")) for b in result["content"])), None)
+    found: list[Json] = []
+    offset = 0
+    while len(found) < 200:
+        found.append(await host.call("task_result", task_id=task_id, offset=offset))
+        notes = [NOTE.search(block.get("text", "")) for block in found[-1]["content"]]
+        note = next(filter(None, notes), None)
         if note is None:
             return found
         assert f'{{"task_id": "{task_id}", "offset": {note[1]}}}' in note[2]
-        arguments = {"offset": int(note[1])}
+        assert int(note[1]) > offset
+        offset = int(note[1])
+    raise AssertionError("the pages do not end")
 
 
 def joined(found: list[Json]) -> str:
@@ -140,8 +142,8 @@ async def test_what_is_not_too_long_is_not_cut(length: int) -> None:
     assert text(await host.call("task_result", task_id=task_id)) == "x" * length
 
 
-@pytest.mark.parametrize("offset", [3, 4, 10**9])
-async def test_beyond_the_end_there_is_no_more(offset: int) -> None:
+@pytest.mark.parametrize("offset", [3, 4, 3.0, 10**7])
+async def test_beyond_the_end_there_is_no_more(offset: float) -> None:
     mcp = background()
     host = Host(mcp)
     task_id = await finished(mcp, host, '"abc"')
@@ -149,7 +151,7 @@ async def test_beyond_the_end_there_is_no_more(offset: int) -> None:
     assert text(await host.call("task_result", task_id=task_id, offset=offset)) == "(no more)"
 
 
-@pytest.mark.parametrize("offset", [-1, "3", 1.5, None])
+@pytest.mark.parametrize("offset", [-1, "3", 1.5, None, 1e30])
 async def test_an_offset_that_makes_no_sense_is_refused(offset: object) -> None:
     mcp = background()
     host = Host(mcp)
@@ -185,6 +187,7 @@ def test_whatever_the_blocks_their_pages_make_up_the_whole(content: list[Json], 
     whole = "".join(map(text_of, content))
     shown, offset = "", 0
     while True:
+        assert offset <= len(whole)
         page = cut(_from(result, offset), "mcp-1", limit, more=True, start=offset)
         texts = [text_of(block) for block in page["content"]]
         notes = [note for note in map(NOTE.search, texts) if note and "task_result" in note[2]]

@@ -76,6 +76,19 @@ async def test_without_a_token_no_progress_is_sent(mcp: Mcp, token: object) -> N
 
 
 @pytest.mark.requirement("L-58")
+@pytest.mark.parametrize("task", [{}, {"task": {}}], ids=["plain", "task"])
+async def test_a_token_that_is_too_long_to_be_kept_is_refused(mcp: Mcp, task: Json) -> None:
+    client = await LegacyClient.opened(mcp)
+    params = {"name": "job", "_meta": {"progressToken": "x" * 1025}, **task}
+
+    answer = await client.call("tools/call", params)
+
+    assert answer.refusal == (200, -32602)
+    assert "progressToken" in answer.error["message"]
+    assert mcp.engine.started == []
+
+
+@pytest.mark.requirement("L-58")
 async def test_progress_outlives_the_creating_call_the_session_and_the_instance(mcp: Mcp) -> None:
     _, task_id = await begun(mcp, "t")
     mcp.clock.advance(30 * MINUTES)

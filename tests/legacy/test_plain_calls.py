@@ -284,6 +284,26 @@ async def test_a_call_whose_stream_broke_is_resumed_and_misses_nothing() -> None
     assert (answer.message["id"], answer.text) == ("call", "done")
 
 
+@pytest.mark.requirement("L-18", "L-20")
+@in_virtual_time
+async def test_what_was_not_sent_before_a_stream_broke_is_sent_on_the_next() -> None:
+    mcp = slow()
+    client = await LegacyClient.opened(mcp)
+    request = client.request("tools/call", {**CALL, "_meta": {"progressToken": "t"}})
+    opening = asyncio.create_task(mcp.parts.endpoint.handle(request))
+    while not mcp.engine.started:
+        await asyncio.sleep(0)
+    mcp.report(mcp.only_task, 1, progress=1)
+    body = (await opening).body
+    assert not isinstance(body, bytes)
+    first = await anext(body)
+    await body.aclose()
+
+    answer = await client.resume(first.event_id or "", "tools/call")
+
+    assert [each["progress"] for each in answer.notified("notifications/progress")] == [1]
+
+
 @pytest.mark.requirement("L-18")
 @in_virtual_time
 async def test_coming_back_for_what_is_gone_is_told_on_the_stream() -> None:

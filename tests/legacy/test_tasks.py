@@ -284,8 +284,10 @@ async def test_a_stop_that_does_not_get_through_is_told_and_tried_again(
 
     assert answer.refusal == (200, -32603)
     assert "tasks/get" in answer.error["message"]
-    assert await client.status(task_id) == "cancelled"
+    assert await client.status(task_id) == "working"
     assert mcp.engine.stopped == [mcp.execution(task_id)]
+    mcp.clock.advance(61)
+    assert await client.status(task_id) == "cancelled"
 
 
 @pytest.mark.requirement("L-54")

@@ -265,6 +265,22 @@ async def test_an_id_that_is_not_running_is_ignored(mcp: Mcp, params: Json | Non
     assert mcp.engine.stopped == []
 
 
+@pytest.mark.requirement("R-142")
+async def test_a_request_that_is_cancelled_while_it_waits_is_silent_whatever_it_comes_to() -> None:
+    mcp = Mcp(tool(inline_wait="0s"), companion_tools="on")
+    async with Lines.opened(mcp) as lines:
+        await lines.call("tools/call", modern(CALL))
+        lines.ask(
+            "tools/call", modern({"name": "task_result", "arguments": {"task_id": mcp.only_task}}), "wait"
+        )
+        await watched(mcp)
+        lines.notify("notifications/cancelled", requestId="wait")
+        await until(lambda: not mcp.parts.watcher._watched)
+        assert (await lines.call("tools/list", modern()))["result"]
+
+    assert lines.unread == 0
+
+
 @pytest.mark.requirement("L-60")
 async def test_a_cancelled_tasks_result_leaves_the_task_alone(mcp: Mcp) -> None:
     async with Lines.opened(mcp) as lines:

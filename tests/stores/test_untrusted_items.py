@@ -50,7 +50,7 @@ async def _question(store: DynamoTaskStore, partition: Partition, **attributes: 
 async def test_a_question_of_odd_attributes_is_read_so_that_it_can_be_refused(
     store: DynamoTaskStore, partition: Partition, value: dict[str, Any]
 ) -> None:
-    names = ["method", "params", "enteredAt", "timeoutSeconds", "expiresAt", "adoptedToken", "answer"]
+    names = ["method", "params", "enteredAt", "timeoutSeconds", "expiresAt", "adopted", "answer"]
     names += ["answeredToken", "answeredAt", "deliveryUntil", "closedToken", "op"]
     question = await _question(store, partition, **dict.fromkeys(names, value))
     assert question.token == "a-token"

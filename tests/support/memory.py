@@ -66,19 +66,14 @@ class MemoryStore:
                 task, refresh_at=refresh_at, claimed_until=0, message=message, updated_at=updated_at
             )
 
-    async def latch(
-        self, task_id: str, outcome: Outcome, *, expires_at: int, too_late: bool = False
-    ) -> Outcome:
+    async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
         task = self.tasks.get(task_id)
         if task is None:
             return outcome
         if task.outcome is not None:
             return task.outcome
         updated_at = max(task.updated_at, outcome.ended_at)
-        asked_at = None if too_late else task.cancel_requested_at
-        self.tasks[task_id] = replace(
-            task, outcome=outcome, updated_at=updated_at, cancel_requested_at=asked_at
-        )
+        self.tasks[task_id] = replace(task, outcome=outcome, updated_at=updated_at)
         return outcome
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:
@@ -88,6 +83,11 @@ class MemoryStore:
             self.tasks[task_id] = replace(
                 task, cancel_requested_at=now, refresh_at=now, updated_at=updated_at
             )
+
+    async def note_stopped(self, task_id: str, *, now: int) -> None:
+        task = self.tasks.get(task_id)
+        if task is not None and task.outcome is None:
+            self.tasks[task_id] = replace(task, stopped_at=now)
 
     async def adopt(self, task_id: str, items: Sequence[Question | Event], *, expires_at: int) -> None:
         task = self.tasks[task_id]

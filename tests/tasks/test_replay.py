@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from adapter.errors import StartRejected, StartUncertain, TaskNotFound
+from adapter.errors import EngineUnavailable, StartRejected, StartUncertain, TaskNotFound
 from adapter.tasks.model import Ending, Task
 from tests.tasks.stepping import CRASHES, Operation, interleavings, stepped_process
 from tests.tasks.world import World, new_task
@@ -50,11 +52,21 @@ async def test_a_replay_after_the_start_window_starts_nothing(world: World) -> N
 async def test_a_replay_after_a_cancel_starts_nothing(world: World) -> None:
     world.engine.fail("start", StartUncertain())
     task = await world.service.create(CONFIRMED)
-    await world.cancel(task)
+    with pytest.raises(EngineUnavailable):
+        await world.cancel(task)
 
     await world.service.create(CONFIRMED)
 
     assert world.jobs.started == []
+
+
+async def test_a_confirmation_used_again_with_other_answers_is_refused(world: World) -> None:
+    await world.service.create(CONFIRMED)
+
+    with pytest.raises(StartRejected, match="other answers"):
+        await world.service.create(replace(CONFIRMED, input_json=b'{"other": 1}'))
+
+    assert len(world.jobs.started) == 1
 
 
 async def test_a_confirmation_of_somebody_else_is_not_found(world: World) -> None:
