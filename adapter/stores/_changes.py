@@ -37,14 +37,18 @@ _REFRESHED = ("refreshAt", "claimedUntil", "updatedAt")
 NOTE_REFRESH = Change(_RUNNING, set=[*_REFRESHED, "message"])
 NOTE_REFRESH_WITHOUT_MESSAGE = Change(_RUNNING, set=_REFRESHED, remove=["message"])
 REQUEST_CANCEL = Change(
-    f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)", set=["cancelRequestedAt", "refreshAt"]
+    f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)",
+    set=["cancelRequestedAt", "refreshAt", "openShard"],
 )
+_OF_EXECUTION = f"{_RUNNING} AND #execution = :execution"
+MARK_DUE = Change(_OF_EXECUTION, set=["refreshAt", "claimedUntil"])
+MARK_ABSENT = Change(f"{_RUNNING} AND attribute_not_exists(#absentAt)", set=["absentAt"])
 
 ADOPT_QUESTION = Change(_SAME_WAIT, set=["expiresAt", "adoptedToken"])
 ADOPT_EVENT = Change("attribute_exists(#pk)", set=["expiresAt"])
 RECORD_ANSWER = Change(
     f"{_SAME_WAIT} AND (attribute_not_exists(#answeredToken) OR #answeredToken <> :answeredToken)",
-    set=["answer", "answeredToken", "answeredAt", "deliveryUntil"],
+    set=["answer", "answeredToken", "answeredAt", "deliveryUntil", "openShard", "createdAt"],
 )
 CLAIM_DELIVERY = Change(
     f"{_SAME_WAIT} AND #answeredToken = :answeredToken AND #deliveryUntil <= :now", set=["deliveryUntil"]
@@ -61,11 +65,12 @@ CLOSE_QUESTION = Change(
     set=["closedToken"],
     remove=[
         *("token", "method", "params", "timeoutSeconds"),
-        *("adoptedToken", "answer", "answeredToken", "deliveryUntil"),
+        *("adoptedToken", "answer", "answeredToken", "deliveryUntil", "openShard", "createdAt"),
     ],
 )
 
 
-def latch(attributes: Iterable[str]) -> Change:
+def latch(attributes: Iterable[str], *, of_execution: bool = False) -> Change:
     """Give a running task its outcome, which has these attributes; it leaves the index of open tasks."""
-    return Change(_RUNNING, set=attributes, remove=["openShard", "message", "claimedUntil"])
+    condition = _OF_EXECUTION if of_execution else _RUNNING
+    return Change(condition, set=attributes, remove=["openShard", "message", "claimedUntil", "absentAt"])

@@ -21,6 +21,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from adapter.tasks.model import Ending, Event, Outcome, Question, Task, TaskRecord
+from adapter.tasks.store import Open
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,7 @@ OWNER_PREFIX = "owner#"
 ASK_PREFIX = "ask#"
 OFFER_PREFIX = "offer."
 SHARDS = 16
+"""Of each kind of open work: 0-15 running, 16-31 to be stopped, 32-47 answered."""
 INLINE_OUTPUT_BYTES = 32_768
 _KEY_CHARACTERS = 40
 
@@ -54,6 +56,17 @@ def integer(value: int) -> AttributeValueTypeDef:
 def expiry(expires_at: int) -> AttributeValueTypeDef:
     """Epoch milliseconds as the TTL attribute wants them: whole epoch seconds, never too early."""
     return integer(-(-expires_at // 1000))
+
+
+_KINDS = tuple(Open)
+
+
+def open_shard(task_id: str, kind: Open) -> int:
+    return zlib.crc32(task_id.encode()) % SHARDS + SHARDS * _KINDS.index(kind)
+
+
+def kind_of(shard: int) -> Open:
+    return _KINDS[shard // SHARDS]
 
 
 def key(task_id: str, sort: str) -> dict[str, AttributeValueTypeDef]:
@@ -108,7 +121,7 @@ def new_record(record: TaskRecord, *, refresh_at: int) -> dict[str, AttributeVal
         "updatedAt": integer(record.created_at),
         "refreshAt": integer(refresh_at),
         "claimedUntil": integer(0),
-        "openShard": integer(zlib.crc32(record.task_id.encode()) % SHARDS),
+        "openShard": integer(open_shard(record.task_id, Open.RUNNING)),
         "expiresAt": expiry(record.expires_at),
     }
 

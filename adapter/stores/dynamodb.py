@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,10 +13,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from adapter.errors import StoreUnavailable
 from adapter.tasks.model import Event, Outcome, Question, Task, TaskRecord
-from adapter.tasks.store import place_of
+from adapter.tasks.store import Open, OpenItem, place_of
 
 from . import _changes, _items
 from ._items import integer, string
+from .table import OPEN_TASKS
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
@@ -92,8 +93,67 @@ class DynamoTaskStore:
             return outcome
         return await self._complete(earlier, standing)
 
+    async def latch_seen(self, task_id: str, execution: str, outcome: Outcome) -> bool:
+        if outcome.output is not None and _items.is_long(outcome.output):
+            expires_at = await self._expiry(task_id)
+            if expires_at is None:
+                return False
+            await self._put_long_output(task_id, outcome.output, expires_at)
+        attributes = _items.outcome_attributes(outcome)
+        change = _changes.latch(attributes, of_execution=True)
+        values = {**attributes, "execution": string(execution)}
+        return await self._update(task_id, _items.RECORD, change, values) is None
+
+    async def mark_due(self, task_id: str, execution: str, *, now: int) -> bool:
+        values = {
+            "execution": string(execution),
+            "refreshAt": integer(now),
+            "claimedUntil": integer(0),
+        }
+        return await self._update(task_id, _items.RECORD, _changes.MARK_DUE, values) is None
+
+    async def mark_absent(self, task_id: str, *, now: int) -> int | None:
+        values = {"absentAt": integer(now)}
+        standing = await self._update(task_id, _items.RECORD, _changes.MARK_ABSENT, values)
+        if standing is None:
+            return now
+        return None if "ending" in standing else _items.whole(standing, "absentAt")
+
+    async def open_items(self) -> AsyncIterator[OpenItem]:
+        for shard in range(_items.SHARDS * len(Open)):
+            kind = _items.kind_of(shard)
+            async for item in self._shard(shard):
+                yield OpenItem(item["pk"]["S"], int(item["createdAt"]["N"]), kind)
+
+    async def _shard(self, shard: int) -> AsyncIterator[Item]:
+        query: QueryInputTypeDef = {
+            "TableName": self._table,
+            "IndexName": OPEN_TASKS,
+            "KeyConditionExpression": "openShard = :shard",
+            "ExpressionAttributeValues": {":shard": integer(shard)},
+        }
+        while True:
+            page = await _reached(self._client.query(**query))
+            for item in page["Items"]:
+                yield item
+            last = page.get("LastEvaluatedKey")
+            if last is None:
+                return
+            query["ExclusiveStartKey"] = last
+
+    async def _expiry(self, task_id: str) -> int | None:
+        key = _items.key(task_id, _items.RECORD)
+        reply = await _reached(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        record = reply.get("Item")
+        return None if record is None else _readable(_items.record_of, record).expires_at
+
     async def request_cancel(self, task_id: str, *, now: int) -> None:
-        values = {"cancelRequestedAt": integer(now), "refreshAt": integer(now)}
+        shard = _items.open_shard(task_id, Open.CANCELLING)
+        values = {
+            "cancelRequestedAt": integer(now),
+            "refreshAt": integer(now),
+            "openShard": integer(shard),
+        }
         await self._update(task_id, _items.RECORD, _changes.REQUEST_CANCEL, values)
 
     # --- what workflows wrote ------------------------------------------------------------------------------
@@ -122,6 +182,8 @@ class DynamoTaskStore:
         values |= {
             "answer": string(answer),
             "answeredAt": integer(now),
+            "openShard": integer(_items.open_shard(task_id, Open.ANSWERED)),
+            "createdAt": integer(now),
             "deliveryUntil": integer(delivery_until),
         }
         return await self._update(task_id, question.item, _changes.RECORD_ANSWER, values) is None

@@ -9,14 +9,57 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RefreshPace:
-    """Pauses between two looks at one execution, in milliseconds: a fraction of its age, within bounds."""
+    """Pauses between two looks at one execution, in milliseconds: a fraction of its age, within bounds.
+
+    While events tell of ends, a look is only the safety net below them: longer pauses then.
+    """
 
     shortest_ms: int = 2_000
     longest_ms: int = 60_000
     age_fraction: float = 0.1
+    shortest_with_events_ms: int = 30_000
+    longest_with_events_ms: int = 300_000
 
-    def pause_ms(self, age_ms: int) -> int:
-        return max(self.shortest_ms, min(self.longest_ms, int(age_ms * self.age_fraction)))
+    def pause_ms(self, age_ms: int, *, with_events: bool = False) -> int:
+        shortest = max(self.shortest_ms, self.shortest_with_events_ms) if with_events else self.shortest_ms
+        longest = max(self.longest_ms, self.longest_with_events_ms) if with_events else self.longest_ms
+        return max(shortest, min(longest, int(age_ms * self.age_fraction)))
+
+
+class EventFlow:
+    """Whether status events are seen to arrive: trusted until several ends had to be found by asking.
+
+    Counts are halved every ten minutes, so that trust comes back.
+    """
+
+    __slots__ = ("_clock", "_missed", "_on", "_then", "_told")
+
+    def __init__(self, *, on: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._on = on
+        self._told = 0.0
+        self._missed = 0.0
+        self._clock = clock
+        self._then = clock()
+
+    @property
+    def flowing(self) -> bool:
+        self._fade()
+        return self._on and self._missed <= 3 + self._told / 4
+
+    def told(self) -> None:
+        """An end was known from an event."""
+        self._told += 1
+
+    def missed(self) -> None:
+        """An end was found by asking, long after an event should have told it."""
+        self._missed += 1
+
+    def _fade(self) -> None:
+        elapsed = self._clock() - self._then
+        if elapsed >= 600:
+            self._then += elapsed
+            self._told /= 2
+            self._missed /= 2
 
 
 class DescribeBudget:

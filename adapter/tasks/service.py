@@ -28,9 +28,9 @@ from adapter.errors import (
 )
 
 from .clock import Clock, system_clock
-from .engine import Engine, Refusal, Snapshot
+from .engine import NAME_PREFIX, Engine, Refusal, Snapshot
 from .model import Ending, Outcome, Question, Task, TaskRecord
-from .pacing import DescribeBudget, RefreshPace
+from .pacing import DescribeBudget, EventFlow, RefreshPace
 from .store import TaskStore, task_at
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ START_WINDOW_MS = 30_000
 """No start is attempted later than this after the record was written."""
 UNKNOWN_GRACE_MS = 120_000
 """How long an execution may be unknown to the job system before it counts as never started."""
+EVENT_GRACE_MS = 15_000
+"""How long after an end its event may take to arrive."""
 MAX_ANSWER_BYTES = 262_144
 OFFER_MS = 300_000
 """How long a question that was sent to a session as a request is not sent there again."""
@@ -93,6 +95,7 @@ class TaskService:
         *,
         pace: RefreshPace | None = None,
         budget: DescribeBudget | None = None,
+        events: EventFlow | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self._store = store
@@ -100,13 +103,14 @@ class TaskService:
         self._policy = policy
         self._pace = pace or RefreshPace()
         self._budget = budget or DescribeBudget(5.0, 50)
+        self._events = events or EventFlow(on=False)
         self._clock = clock
 
     async def create(self, new: NewTask) -> Task:
         """Record, then start, then answer (D3). Raises StartRejected (nothing was started), StoreUnavailable."""
         now = self._clock()
         record = self._record(new, now)
-        refresh_at = now + self._pace.shortest_ms
+        refresh_at = now + self._pace.pause_ms(0, with_events=self._events.flowing)
         standing = await self._store.create(record, refresh_at=refresh_at, listed=new.listed)
         if standing is not None:
             return await self._replayed(standing, new)
@@ -121,7 +125,10 @@ class TaskService:
 
     async def get(self, task_id: str, owner: str) -> Task:
         """The task now, or as last known where it cannot be asked for. Raises TaskNotFound, StoreUnavailable."""
-        return await self._current(await self._load(task_id, owner))
+        task = await self._load(task_id, owner)
+        if task.outcome is not None and self._clock() - task.outcome.ended_at < EVENT_GRACE_MS:
+            self._events.told()
+        return await self._current(task)
 
     async def answer(self, task_id: str, owner: str, answers: Mapping[str, object]) -> None:
         """Answer open questions by key; unknown and closed keys are ignored.
@@ -197,10 +204,47 @@ class TaskService:
             return
         await self._note_end(task)
 
+    # --- looking after tasks, whoever owns them ------------------------------------------------------------
+
+    async def observe(self, task_id: str, execution: str, outcome: Outcome, *, complete: bool) -> bool:
+        """What an event told of an execution. An end that was not told completely only makes the task due (D7).
+
+        False: the task is unknown here, or has ended already. Raises StoreUnavailable.
+        """
+        if complete:
+            return await self._store.latch_seen(task_id, execution, outcome)
+        return await self._store.mark_due(task_id, execution, now=self._clock())
+
+    async def look(self, task_id: str) -> bool:
+        """Ask the job system about a task now. False where that could not be: no budget, or another is at it.
+
+        Raises StoreUnavailable.
+        """
+        task = await self._store.read(task_id)
+        if task is None or task.outcome is not None:
+            return True
+        if self._clock() >= task.record.expires_at:
+            await self._expire(task)
+            return True
+        await self._store.mark_due(task_id, task.record.execution, now=self._clock())
+        due = replace(task, refresh_at=0, claimed_until=0)
+        return await self._refreshed(due) is not due
+
+    async def redeliver(self, task_id: str) -> None:
+        """Bring answers that are not known to be delivered to the job system. Raises StoreUnavailable."""
+        task = await self._store.read(task_id)
+        if task is None:
+            return
+        if task.outcome is None:
+            await self._redeliver(await self._with_adopted(task))
+            return
+        for question in task.questions:
+            await self._store.close_question(task_id, question)
+
     # --- creating ------------------------------------------------------------------------------------------
 
     def _record(self, new: NewTask, now: int) -> TaskRecord:
-        task_id = f"mcp-{new.nonce or secrets.token_urlsafe(16)}"
+        task_id = NAME_PREFIX + (new.nonce or secrets.token_urlsafe(16))
         return TaskRecord(
             task_id=task_id,
             owner=new.owner,
@@ -278,7 +322,8 @@ class TaskService:
         """Until the next look at the job system: short while a cancel is to take effect."""
         if task.cancel_requested_at is not None:
             return self._pace.shortest_ms
-        return self._pace.pause_ms(self._clock() - task.record.created_at)
+        age_ms = self._clock() - task.record.created_at
+        return self._pace.pause_ms(age_ms, with_events=self._events.flowing)
 
     async def _refreshed(self, task: Task) -> Task:
         now = self._clock()
@@ -293,6 +338,8 @@ class TaskService:
             # The lease runs out by itself: nobody asks again before that, and the last known state stands.
             return replace(task, message=task.message or "The job system could not be asked just now")
         if snapshot.outcome is not None:
+            if now - snapshot.outcome.ended_at > EVENT_GRACE_MS and task.cancel_requested_at is None:
+                self._events.missed()
             return await self._ended(task, snapshot.outcome)
         return await self._still_running(task, snapshot, now)
 

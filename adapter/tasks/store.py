@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from .model import Event, Outcome, Question, Task, TaskRecord
@@ -16,6 +18,25 @@ def place_of(record: TaskRecord) -> str:
 def task_at(place: str) -> str:
     """The id of the task at a place."""
     return place.partition("#")[2]
+
+
+class Open(StrEnum):
+    """Why an item is in the index of open work."""
+
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    """To be stopped; it may still run."""
+    ANSWERED = "answered"
+    """An answer that is not known to be delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """One entry of the index of open work."""
+
+    task_id: str
+    created_at: int
+    kind: Open
 
 
 class TaskStore(Protocol):
@@ -51,6 +72,25 @@ class TaskStore(Protocol):
 
         Returns the one that stands, which may be an earlier one (D4).
         """
+        ...
+
+    async def latch_seen(self, task_id: str, execution: str, outcome: Outcome) -> bool:
+        """As `latch`, for an end that was told from outside: only where the record is of that execution.
+
+        False: there is no such record, or it has ended already.
+        """
+        ...
+
+    async def mark_due(self, task_id: str, execution: str, *, now: int) -> bool:
+        """Let the next read ask the job system, whatever the pause. False as for `latch_seen`."""
+        ...
+
+    async def mark_absent(self, task_id: str, *, now: int) -> int | None:
+        """Note that the execution is not among the running ones; since when that is known. None once ended."""
+        ...
+
+    def open_items(self) -> AsyncIterator[OpenItem]:
+        """All open work, from an index: eventually consistent, in no order."""
         ...
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:

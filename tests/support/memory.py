@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from adapter.errors import ExecutionUnknown, QuestionClosed
 from adapter.tasks.engine import Refusal, Snapshot
 from adapter.tasks.model import Ending, Event, Outcome, Question, Task, TaskRecord
-from adapter.tasks.store import place_of
+from adapter.tasks.store import Open, OpenItem, place_of
 
 
 class ManualClock:
@@ -30,6 +30,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
         self.expiries: dict[tuple[str, str], int] = {}
+        self.absent: dict[str, int] = {}
         self.asked: dict[str, dict[str, str]] = {}
         self.listed: dict[str, list[str]] = {}
         self.reads = 0
@@ -75,6 +76,41 @@ class MemoryStore:
         updated_at = max(task.updated_at, outcome.ended_at)
         self.tasks[task_id] = replace(task, outcome=outcome, updated_at=updated_at)
         return outcome
+
+    async def latch_seen(self, task_id: str, execution: str, outcome: Outcome) -> bool:
+        task = self._running(task_id, execution)
+        if task is None:
+            return False
+        await self.latch(task_id, outcome, expires_at=task.record.expires_at)
+        return True
+
+    async def mark_due(self, task_id: str, execution: str, *, now: int) -> bool:
+        task = self._running(task_id, execution)
+        if task is not None:
+            self.tasks[task_id] = replace(task, refresh_at=now, claimed_until=0)
+        return task is not None
+
+    async def mark_absent(self, task_id: str, *, now: int) -> int | None:
+        task = self.tasks.get(task_id)
+        if task is None or task.outcome is not None:
+            return None
+        return self.absent.setdefault(task_id, now)
+
+    async def open_items(self) -> AsyncIterator[OpenItem]:
+        for task in list(self.tasks.values()):
+            task_id = task.record.task_id
+            if task.outcome is None:
+                kind = Open.RUNNING if task.cancel_requested_at is None else Open.CANCELLING
+                yield OpenItem(task_id, task.record.created_at, kind)
+            for question in task.questions:
+                if question.answer is not None:
+                    yield OpenItem(task_id, question.asked_at, Open.ANSWERED)
+
+    def _running(self, task_id: str, execution: str) -> Task | None:
+        task = self.tasks.get(task_id)
+        if task is None or task.outcome is not None or task.record.execution != execution:
+            return None
+        return task
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:
         task = self.tasks.get(task_id)
@@ -199,6 +235,14 @@ class MemoryEngine:
         if execution not in self.executions:
             raise ExecutionUnknown
         return self.executions[execution]
+
+    async def running(self, target: str) -> set[str]:
+        prefix = f"{target}:"
+        return {
+            name.removeprefix(prefix)
+            for name, snapshot in self.executions.items()
+            if name.startswith(prefix) and snapshot.outcome is None
+        }
 
     async def stop(self, execution: str, *, error: str, cause: str) -> None:
         if execution not in self.executions:
