@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession, get_session
@@ -85,9 +85,17 @@ async def open_aws() -> AsyncIterator[Aws]:
 @asynccontextmanager
 async def open_dynamodb() -> AsyncIterator[DynamoDBClient]:
     """The DynamoDB client alone, as `open_aws` makes it."""
+    client: DynamoDBClient
+    async with open_client("dynamodb") as client:
+        yield client
+
+
+@asynccontextmanager
+async def open_client(service: str) -> AsyncIterator[Any]:
+    """A client of any service, as `open_aws` makes it."""
     async with AsyncExitStack() as stack:
         with _usable():
-            client: DynamoDBClient = await stack.enter_async_context(_session().create_client("dynamodb"))
+            client = await stack.enter_async_context(_session().create_client(service))
         yield client
 
 

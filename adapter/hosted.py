@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
-from aiobotocore.session import get_session
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import SecretStr, ValidationError
 
+from adapter.aws import open_client
 from adapter.errors import ConfigurationError
 from adapter.main import Parts, open_adapter
 from adapter.mcp.endpoint import Endpoint
-from adapter.settings import Settings, Words
+from adapter.settings import PREFIX, Settings, Words
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog, parse_catalog
 
@@ -43,7 +45,6 @@ class Hosted:
     """A running adapter and what a function needs besides."""
 
     settings: HostedSettings
-    catalog: Catalog
     parts: Parts
     metadata: bytes | None
     """The protected resource metadata document; None without OAuth."""
@@ -56,10 +57,21 @@ class Hosted:
 @asynccontextmanager
 async def open_hosted() -> AsyncIterator[Hosted]:
     """Opened from the environment. Raises ConfigurationError."""
-    settings = await _settings()
-    catalog = await _catalog(settings)
+    settings = _settings()
+    catalog, keys = await asyncio.gather(_catalog(settings), _keys(settings))
+    if not keys:
+        raise ConfigurationError(f"no signing key is set: set {SECRET_VARIABLE} or ADAPTER_SIGNING_KEYS")
+    settings = _settings(signing_keys=keys)
     async with open_adapter(settings, catalog) as parts:
-        yield Hosted(settings, catalog, parts, protected_resource(settings))
+        yield Hosted(settings, parts, protected_resource(settings))
+
+
+@asynccontextmanager
+async def open_unattended() -> AsyncIterator[Parts]:
+    """The same for work that no client asks for: it needs no signing key. Raises ConfigurationError."""
+    settings = _settings()
+    async with open_adapter(settings, await _catalog(settings)) as parts:
+        yield parts
 
 
 def protected_resource(settings: HostedSettings) -> bytes | None:
@@ -76,17 +88,23 @@ def protected_resource(settings: HostedSettings) -> bytes | None:
     )
 
 
-async def _settings() -> HostedSettings:
-    secret = os.environ.get(SECRET_VARIABLE)
+def _settings(**known: Any) -> HostedSettings:
     try:
-        settings = HostedSettings()
-        if secret is None or settings.signing_keys:
-            return settings
-        keys = [SecretStr(key) for key in (await _secret(secret)).split(",") if key]
-        return HostedSettings(signing_keys=tuple(keys))
+        return HostedSettings(**known)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ConfigurationError(f"ADAPTER_{str(first['loc'][0]).upper()}: {first['msg']}") from None
+        name = f"{PREFIX}{first['loc'][0]}".upper()
+        raise ConfigurationError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+async def _keys(settings: HostedSettings) -> tuple[SecretStr, ...]:
+    secret = os.environ.get(SECRET_VARIABLE)
+    if secret is None or settings.signing_keys:
+        return settings.signing_keys
+    with _readable(f"{SECRET_VARIABLE}: the secret"):
+        async with open_client("secretsmanager") as client:
+            text: str = (await client.get_secret_value(SecretId=secret)).get("SecretString", "")
+    return tuple(SecretStr(key.strip()) for key in text.split(",") if key.strip())
 
 
 async def _catalog(settings: HostedSettings) -> Catalog:
@@ -95,38 +113,31 @@ async def _catalog(settings: HostedSettings) -> Catalog:
         return load_catalog(Path(os.environ.get("LAMBDA_TASK_ROOT", ".")) / settings.tools)
     if source.startswith("s3://"):
         bucket, _, key = source.removeprefix("s3://").partition("/")
-        return parse_catalog(await _object(bucket, key), source)
+        return parse_catalog(await _object(bucket, key, source), source)
     if source.startswith("ssm:"):
-        return parse_catalog(await _parameter(source.removeprefix("ssm:")), source)
+        return parse_catalog(await _parameter(source.removeprefix("ssm:"), source), source)
     raise ConfigurationError(f"ADAPTER_TOOLS_SOURCE: {source!r} is neither s3://bucket/key nor ssm:/name")
 
 
-async def _secret(identifier: str) -> str:
-    try:
-        async with get_session().create_client("secretsmanager") as client:
-            reply = await client.get_secret_value(SecretId=identifier)
-            return str(reply["SecretString"])
-    except (BotoCoreError, ClientError) as error:
-        raise ConfigurationError(f"{SECRET_VARIABLE}: the secret cannot be read: {_why(error)}") from error
-
-
-async def _object(bucket: str, key: str) -> str:
-    try:
-        async with get_session().create_client("s3") as client:
+async def _object(bucket: str, key: str, source: str) -> str:
+    with _readable(source):
+        async with open_client("s3") as client:
             reply = await client.get_object(Bucket=bucket, Key=key)
-            return (await reply["Body"].read()).decode("utf-8")  # type: ignore[no-any-return]
-    except (BotoCoreError, ClientError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"s3://{bucket}/{key} cannot be read: {_why(error)}") from error
+            content: bytes = await reply["Body"].read()
+            return content.decode("utf-8")
 
 
-async def _parameter(name: str) -> str:
-    try:
-        async with get_session().create_client("ssm") as client:
+async def _parameter(name: str, source: str) -> str:
+    with _readable(source):
+        async with open_client("ssm") as client:
             reply = await client.get_parameter(Name=name, WithDecryption=True)
             return str(reply["Parameter"]["Value"])
-    except (BotoCoreError, ClientError) as error:
-        raise ConfigurationError(f"ssm:{name} cannot be read: {_why(error)}") from error
 
 
-def _why(error: Exception) -> str:
-    return error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (BotoCoreError, ClientError, UnicodeDecodeError) as error:
+        why = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
+        raise ConfigurationError(f"{what} cannot be read: {why}") from error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
+PREFIX = "ADAPTER_"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -18,20 +19,21 @@ def _split(value: object) -> object:
     return value
 
 
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 """A list that is comma-separated in the environment."""
+Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_split)]
 
 
-class Settings(BaseSettings):
-    """Everything an operator can set. Lists are comma-separated in the environment."""
+class Settings(BaseModel):
+    """Everything an operator can set; what is given wins over the environment. Raises pydantic.ValidationError."""
 
-    model_config = SettingsConfigDict(env_prefix="ADAPTER_", frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     tools: Path = Path("tools.yaml")
     table: str = "mcp-tasks"
     path: str = "/mcp"
 
-    signing_keys: Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split)] = ()
+    signing_keys: Keys = ()
     """The first signs, all verify. At least 32 characters each."""
 
     allowed_hosts: Words = LOOPBACK_HOSTS
@@ -83,6 +85,11 @@ class Settings(BaseSettings):
 
     watch_max: float = Field(default=5.0, gt=0)
     """Longest pause between two reads of a task that somebody is waiting on or subscribed to."""
+
+    def __init__(self, **given: Any) -> None:
+        names = {name: PREFIX + name.upper() for name in type(self).model_fields}
+        found = {name: os.environ[variable] for name, variable in names.items() if variable in os.environ}
+        super().__init__(**{**found, **given})
 
     @field_validator("signing_keys")
     @classmethod

@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import bench.cold_start
 import bench.dispatch
 import bench.end_to_end
 import bench.imports

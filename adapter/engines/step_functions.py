@@ -67,6 +67,7 @@ class _KeyDenied(EngineUnavailable):
 
 _MEANINGS: dict[str, type[EngineError]] = {
     "ExecutionDoesNotExist": ExecutionUnknown,
+    "StateMachineDoesNotExist": ExecutionUnknown,
     "TaskTimedOut": QuestionClosed,
     "TaskDoesNotExist": QuestionClosed,
     "InvalidToken": QuestionClosed,
@@ -123,7 +124,10 @@ class StepFunctions:
             "maxResults": LISTED_AT_ONCE,
         }
         while True:
-            page = await _asked(self._client.list_executions(**request))
+            try:
+                page = await _asked(self._client.list_executions(**request))
+            except ExecutionUnknown:  # a state machine that was deleted runs nothing
+                return names
             found = (execution["name"] for execution in page["executions"])
             names.update(name for name in found if name.startswith(NAME_PREFIX))
             if "nextToken" not in page:

@@ -31,17 +31,17 @@ _SAME_WAIT = "#token = :token"
 CLAIM_REFRESH = Change(
     "attribute_not_exists(#ending) AND #refreshAt <= :now AND #claimedUntil <= :now", set=["claimedUntil"]
 )
-# This may free a lease that another reader took after ours ran out: harmless, since the new `refreshAt` keeps
-# everybody from asking before that.
+_UNDER_LEASE = f"{_RUNNING} AND #claimedUntil = :lease"
 _REFRESHED = ("refreshAt", "claimedUntil", "updatedAt")
-NOTE_REFRESH = Change(_RUNNING, set=[*_REFRESHED, "message"])
-NOTE_REFRESH_WITHOUT_MESSAGE = Change(_RUNNING, set=_REFRESHED, remove=["message"])
+NOTE_REFRESH = Change(_UNDER_LEASE, set=[*_REFRESHED, "message"], remove=["absentAt"])
+NOTE_REFRESH_WITHOUT_MESSAGE = Change(_UNDER_LEASE, set=_REFRESHED, remove=["message", "absentAt"])
 REQUEST_CANCEL = Change(
     f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)",
-    set=["cancelRequestedAt", "refreshAt", "openShard"],
+    set=["cancelRequestedAt", "refreshAt", "claimedUntil", "openShard"],
 )
 _OF_EXECUTION = f"{_RUNNING} AND #execution = :execution"
 MARK_DUE = Change(_OF_EXECUTION, set=["refreshAt", "claimedUntil"])
+MARK_TOLD = Change(_OF_EXECUTION, set=["refreshAt", "claimedUntil", "toldAt"])
 MARK_ABSENT = Change(f"{_RUNNING} AND attribute_not_exists(#absentAt)", set=["absentAt"])
 
 ADOPT_QUESTION = Change(_SAME_WAIT, set=["expiresAt", "adoptedToken"])
@@ -70,7 +70,14 @@ CLOSE_QUESTION = Change(
 )
 
 
-def latch(attributes: Iterable[str], *, of_execution: bool = False) -> Change:
+_WHILE_RUNNING = ("openShard", "message", "claimedUntil", "absentAt")
+
+
+def latch(attributes: Iterable[str]) -> Change:
     """Give a running task its outcome, which has these attributes; it leaves the index of open tasks."""
-    condition = _OF_EXECUTION if of_execution else _RUNNING
-    return Change(condition, set=attributes, remove=["openShard", "message", "claimedUntil", "absentAt"])
+    return Change(_RUNNING, set=attributes, remove=_WHILE_RUNNING)
+
+
+def latch_told(attributes: Iterable[str]) -> Change:
+    """The same for what an event told of that execution."""
+    return Change(_OF_EXECUTION, set=[*attributes, "toldAt"], remove=_WHILE_RUNNING)

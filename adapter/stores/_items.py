@@ -40,7 +40,9 @@ OWNER_PREFIX = "owner#"
 ASK_PREFIX = "ask#"
 OFFER_PREFIX = "offer."
 SHARDS = 16
-"""Of each kind of open work: 0-15 running, 16-31 to be stopped, 32-47 answered."""
+"""Of each kind of open work: 0-15 running, 16-31 to be stopped, 32-47 answered, 48-63 running with an end."""
+STOP_GRACE_MS = 3_600_000
+"""A record whose execution is to be stopped when it expires stays so much longer, or nothing would tell of it."""
 INLINE_OUTPUT_BYTES = 32_768
 _KEY_CHARACTERS = 40
 
@@ -105,6 +107,8 @@ def token_mark(token: str) -> str:
 
 
 def new_record(record: TaskRecord, *, refresh_at: int) -> dict[str, AttributeValueTypeDef]:
+    to_stop = record.on_expire == "stop"
+    kind = Open.EXPIRING if to_stop else Open.RUNNING
     return {
         **key(record.task_id, RECORD),
         "owner": string(record.owner),
@@ -121,8 +125,8 @@ def new_record(record: TaskRecord, *, refresh_at: int) -> dict[str, AttributeVal
         "updatedAt": integer(record.created_at),
         "refreshAt": integer(refresh_at),
         "claimedUntil": integer(0),
-        "openShard": integer(open_shard(record.task_id, Open.RUNNING)),
-        "expiresAt": expiry(record.expires_at),
+        "openShard": integer(open_shard(record.task_id, kind)),
+        "expiresAt": expiry(record.expires_at + STOP_GRACE_MS if to_stop else record.expires_at),
     }
 
 
@@ -194,6 +198,8 @@ def task_of(items: Sequence[Item]) -> Task | None:
         refresh_at=int(item["refreshAt"]["N"]),
         claimed_until=whole(item, "claimedUntil") or 0,
         cancel_requested_at=cancel_requested_at,
+        told_at=whole(item, "toldAt"),
+        absent_at=whole(item, "absentAt"),
         outcome=outcome,
         questions=questions,
         events=events,

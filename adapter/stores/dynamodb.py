@@ -69,9 +69,10 @@ class DynamoTaskStore:
         return await self._update(task_id, _items.RECORD, _changes.CLAIM_REFRESH, values) is None
 
     async def note_refresh(
-        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+        self, task_id: str, *, lease: int, refresh_at: int, message: str | None, updated_at: int
     ) -> None:
         values = {
+            "lease": integer(lease),
             "refreshAt": integer(refresh_at),
             "claimedUntil": integer(0),
             "updatedAt": integer(updated_at),
@@ -95,22 +96,25 @@ class DynamoTaskStore:
 
     async def latch_seen(self, task_id: str, execution: str, outcome: Outcome) -> bool:
         if outcome.output is not None and _items.is_long(outcome.output):
-            expires_at = await self._expiry(task_id)
-            if expires_at is None:
+            running = await self._running(task_id, execution)
+            if running is None:  # an output beside it would be taken for the right execution's
                 return False
-            await self._put_long_output(task_id, outcome.output, expires_at)
+            await self._put_long_output(task_id, outcome.output, running.expires_at)
         attributes = _items.outcome_attributes(outcome)
-        change = _changes.latch(attributes, of_execution=True)
-        values = {**attributes, "execution": string(execution)}
-        return await self._update(task_id, _items.RECORD, change, values) is None
+        values = {**attributes, "toldAt": integer(outcome.ended_at), "execution": string(execution)}
+        return await self._update(task_id, _items.RECORD, _changes.latch_told(attributes), values) is None
 
-    async def mark_due(self, task_id: str, execution: str, *, now: int) -> bool:
+    async def mark_due(self, task_id: str, execution: str, *, now: int, told: bool) -> bool:
         values = {
             "execution": string(execution),
             "refreshAt": integer(now),
             "claimedUntil": integer(0),
         }
-        return await self._update(task_id, _items.RECORD, _changes.MARK_DUE, values) is None
+        change = _changes.MARK_DUE
+        if told:
+            change = _changes.MARK_TOLD
+            values["toldAt"] = integer(now)
+        return await self._update(task_id, _items.RECORD, change, values) is None
 
     async def mark_absent(self, task_id: str, *, now: int) -> int | None:
         values = {"absentAt": integer(now)}
@@ -141,17 +145,21 @@ class DynamoTaskStore:
                 return
             query["ExclusiveStartKey"] = last
 
-    async def _expiry(self, task_id: str) -> int | None:
+    async def _running(self, task_id: str, execution: str) -> TaskRecord | None:
+        """The record, if it is of that execution and has not ended."""
         key = _items.key(task_id, _items.RECORD)
         reply = await _reached(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
-        record = reply.get("Item")
-        return None if record is None else _readable(_items.record_of, record).expires_at
+        item = reply.get("Item")
+        if item is None or "ending" in item or _items.text(item, "execution") != execution:
+            return None
+        return _readable(_items.record_of, item)
 
     async def request_cancel(self, task_id: str, *, now: int) -> None:
         shard = _items.open_shard(task_id, Open.CANCELLING)
         values = {
             "cancelRequestedAt": integer(now),
             "refreshAt": integer(now),
+            "claimedUntil": integer(0),
             "openShard": integer(shard),
         }
         await self._update(task_id, _items.RECORD, _changes.REQUEST_CANCEL, values)

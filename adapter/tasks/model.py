@@ -117,6 +117,10 @@ class Task:
     """From when the job system may be asked again."""
     claimed_until: int = 0
     cancel_requested_at: int | None = None
+    told_at: int | None = None
+    """When an event told that the execution has ended."""
+    absent_at: int | None = None
+    """Since when it has been missing among the running executions."""
     outcome: Outcome | None = None
     questions: tuple[Question, ...] = ()
     events: tuple[Event, ...] = ()

@@ -43,8 +43,10 @@ class EventFlow:
 
     @property
     def flowing(self) -> bool:
+        if not self._on:
+            return False
         self._fade()
-        return self._on and self._missed <= 3 + self._told / 4
+        return self._missed <= 3 + self._told / 4
 
     def told(self) -> None:
         """An end was known from an event."""
@@ -65,28 +67,31 @@ class EventFlow:
 class DescribeBudget:
     """A token bucket for this process's share of an account's quota.
 
-    Being throttled halves the rate; it recovers by a twentieth of the full rate each second.
+    Routine looks at what most likely still runs leave half of it to the urgent ones, and a new process begins with
+    little more than that half: many may begin at once. Being throttled halves the rate; it recovers by a twentieth
+    of the full rate each second.
     """
 
-    __slots__ = ("_burst", "_clock", "_full_rate", "_rate", "_then", "_tokens")
+    __slots__ = ("_burst", "_clock", "_full_rate", "_rate", "_reserve", "_then", "_tokens")
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._full_rate = self._rate = rate
         self._burst = float(burst)
-        self._tokens = float(burst)
+        self._reserve = burst // 2
+        self._tokens = min(self._burst, self._reserve + max(1, burst // 10))
         self._clock = clock
         self._then = clock()
 
     @property
     def slowed(self) -> bool:
-        """True while calls are fewer than the full rate would allow, or used up."""
+        """True while calls are fewer than the full rate would allow, or the routine ones used up."""
         self._advance()
-        return self._rate < self._full_rate or self._tokens < 1
+        return self._rate < self._full_rate or self._tokens < 1 + self._reserve
 
-    def take(self) -> bool:
-        """Use one call. False where none is left now."""
+    def take(self, *, urgent: bool = False) -> bool:
+        """Use one call. False where none is left now; `urgent`: for an execution that seems to have ended."""
         self._advance()
-        if self._tokens < 1:
+        if self._tokens < (1 if urgent else 1 + self._reserve):
             return False
         self._tokens -= 1
         return True

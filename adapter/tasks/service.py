@@ -27,6 +27,7 @@ from adapter.errors import (
     TaskNotFound,
 )
 
+from . import signs
 from .clock import Clock, system_clock
 from .engine import NAME_PREFIX, Engine, Refusal, Snapshot
 from .model import Ending, Outcome, Question, Task, TaskRecord
@@ -41,14 +42,10 @@ START_WINDOW_MS = 30_000
 """No start is attempted later than this after the record was written."""
 UNKNOWN_GRACE_MS = 120_000
 """How long an execution may be unknown to the job system before it counts as never started."""
-EVENT_GRACE_MS = 15_000
-"""How long after an end its event may take to arrive."""
 MAX_ANSWER_BYTES = 262_144
 OFFER_MS = 300_000
 """How long a question that was sent to a session as a request is not sent there again."""
 DECLINE = '{"action":"decline"}'
-CANCELLED = "McpCancelled"
-EXPIRED = "McpTaskExpired"
 INVALID_REQUEST = "McpInvalidInputRequest"
 ANSWER_REFUSED = "McpAnswerRefused"
 
@@ -126,7 +123,11 @@ class TaskService:
     async def get(self, task_id: str, owner: str) -> Task:
         """The task now, or as last known where it cannot be asked for. Raises TaskNotFound, StoreUnavailable."""
         task = await self._load(task_id, owner)
-        if task.outcome is not None and self._clock() - task.outcome.ended_at < EVENT_GRACE_MS:
+        if (
+            task.outcome is not None
+            and task.told_at is not None
+            and signs.is_recent(task.outcome, self._clock())
+        ):
             self._events.told()
         return await self._current(task)
 
@@ -199,36 +200,26 @@ class TaskService:
         await self._store.request_cancel(task_id, now=now)
         task = replace(task, cancel_requested_at=now)
         try:
-            await self._stop(task)
+            await self._stop(task, *signs.CANCEL)
         except ExecutionUnknown:
             return
         await self._note_end(task)
 
     # --- looking after tasks, whoever owns them ------------------------------------------------------------
 
-    async def observe(self, task_id: str, execution: str, outcome: Outcome, *, complete: bool) -> bool:
-        """What an event told of an execution. An end that was not told completely only makes the task due (D7).
-
-        False: the task is unknown here, or has ended already. Raises StoreUnavailable.
-        """
-        if complete:
-            return await self._store.latch_seen(task_id, execution, outcome)
-        return await self._store.mark_due(task_id, execution, now=self._clock())
-
     async def look(self, task_id: str) -> bool:
-        """Ask the job system about a task now. False where that could not be: no budget, or another is at it.
+        """Ask the job system about a task now, and stop what is to be stopped; leave that to the next read where
+        this process has no call left: False.
 
-        Raises StoreUnavailable.
+        Raises EngineUnavailable, StoreUnavailable.
         """
         task = await self._store.read(task_id)
         if task is None or task.outcome is not None:
             return True
-        if self._clock() >= task.record.expires_at:
-            await self._expire(task)
+        now = self._clock()
+        if not await self._store.mark_due(task_id, task.record.execution, now=now, told=False):
             return True
-        await self._store.mark_due(task_id, task.record.execution, now=self._clock())
-        due = replace(task, refresh_at=0, claimed_until=0)
-        return await self._refreshed(due) is not due
+        return await self._asked(task, now, urgent=True) is not None
 
     async def redeliver(self, task_id: str) -> None:
         """Bring answers that are not known to be delivered to the job system. Raises StoreUnavailable."""
@@ -319,41 +310,53 @@ class TaskService:
         return hint * 2 if self._budget.slowed else hint
 
     def _pause_ms(self, task: Task) -> int:
-        """Until the next look at the job system: short while a cancel is to take effect."""
-        if task.cancel_requested_at is not None:
+        """Until the next look at the job system: short while it is expected to see an end."""
+        now = self._clock()
+        if task.cancel_requested_at is not None or signs.was_told(task, now):
             return self._pace.shortest_ms
-        age_ms = self._clock() - task.record.created_at
+        age_ms = now - task.record.created_at
         return self._pace.pause_ms(age_ms, with_events=self._events.flowing)
 
     async def _refreshed(self, task: Task) -> Task:
         now = self._clock()
-        if not self._budget.take():
-            return task
-        if not await self._store.claim_refresh(task.record.task_id, now=now, until=now + LEASE_MS):
-            self._budget.give_back()
-            return task
         try:
-            snapshot = await self._look(task, now)
+            return await self._asked(task, now, urgent=signs.is_urgent(task, now)) or task
         except EngineUnavailable:
             # The lease runs out by itself: nobody asks again before that, and the last known state stands.
             return replace(task, message=task.message or "The job system could not be asked just now")
-        if snapshot.outcome is not None:
-            if now - snapshot.outcome.ended_at > EVENT_GRACE_MS and task.cancel_requested_at is None:
-                self._events.missed()
-            return await self._ended(task, snapshot.outcome)
-        return await self._still_running(task, snapshot, now)
+
+    async def _asked(self, task: Task, now: int, *, urgent: bool) -> Task | None:
+        """The task as the job system shows it now; None where it may not be asked, or another is asking."""
+        if not self._budget.take(urgent=urgent):
+            return None
+        lease = now + LEASE_MS
+        if not await self._store.claim_refresh(task.record.task_id, now=now, until=lease):
+            self._budget.give_back()
+            return None
+        snapshot = await self._look(task, now)
+        if snapshot.outcome is None:
+            return await self._still_running(task, snapshot, now, lease)
+        self._note_how_seen(task, snapshot.outcome, now)
+        return await self._ended(task, snapshot.outcome)
 
     async def _look(self, task: Task, now: int) -> Snapshot:
-        cancelling = task.cancel_requested_at is not None
+        why = signs.why_to_stop(task, now)
         try:
-            snapshot = await self._describe(task, with_step=not cancelling)
-            if cancelling and snapshot.outcome is None:
-                await self._stop(task)
+            snapshot = await self._describe(task, with_step=why is None)
+            if why is not None and snapshot.outcome is None:
+                await self._stop(task, *why)
         except ExecutionUnknown:
             if now < task.record.created_at + UNKNOWN_GRACE_MS:
                 return Snapshot(message=task.message)
-            return Snapshot(outcome=Outcome(Ending.ABORTED if cancelling else Ending.LOST, ended_at=now))
+            return Snapshot(outcome=Outcome(Ending.LOST if why is None else Ending.ABORTED, ended_at=now))
         return snapshot
+
+    def _note_how_seen(self, task: Task, outcome: Outcome, now: int) -> None:
+        """An end that was found by asking: did its event come?"""
+        if task.told_at is not None:
+            self._events.told()
+        elif not signs.is_recent(outcome, now) and task.cancel_requested_at is None:
+            self._events.missed()
 
     async def _describe(self, task: Task, *, with_step: bool) -> Snapshot:
         try:
@@ -369,21 +372,25 @@ class TaskService:
         updated_at = max(task.updated_at, standing.ended_at)
         return replace(task, outcome=standing, questions=(), updated_at=updated_at)
 
-    async def _still_running(self, task: Task, snapshot: Snapshot, now: int) -> Task:
+    async def _still_running(self, task: Task, snapshot: Snapshot, now: int, lease: int) -> Task:
         refresh_at = now + self._pause_ms(task)
         updated_at = task.updated_at if snapshot.message == task.message else now
         await self._store.note_refresh(
-            task.record.task_id, refresh_at=refresh_at, message=snapshot.message, updated_at=updated_at
+            task.record.task_id,
+            lease=lease,
+            refresh_at=refresh_at,
+            message=snapshot.message,
+            updated_at=updated_at,
         )
         return replace(task, message=snapshot.message, refresh_at=refresh_at, updated_at=updated_at)
 
-    async def _stop(self, task: Task) -> None:
-        await self._engine(task).stop(
-            task.record.execution, error=CANCELLED, cause="Cancelled by the MCP client"
-        )
+    async def _stop(self, task: Task, error: str, cause: str) -> None:
+        await self._engine(task).stop(task.record.execution, error=error, cause=cause)
 
     async def _note_end(self, task: Task) -> None:
         """Latch what a stop has led to, if that can be seen at once; otherwise a later read does."""
+        if not self._budget.take(urgent=True):
+            return
         try:
             snapshot = await self._describe(task, with_step=False)
             if snapshot.outcome is not None:
@@ -399,8 +406,7 @@ class TaskService:
         record = task.record
         try:
             if await self._store.claim_refresh(record.task_id, now=now, until=now + LEASE_MS):
-                cause = "Its time to live is over"
-                await self._engine(task).stop(record.execution, error=EXPIRED, cause=cause)
+                await self._stop(task, *signs.EXPIRY)
         except (ExecutionUnknown, EngineUnavailable, StoreUnavailable):
             logger.warning("task %s: expired, and could not be stopped", record.task_id)
 

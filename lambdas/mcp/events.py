@@ -64,7 +64,7 @@ def read_event(event: object) -> HttpEvent:
     return HttpEvent(
         method=method.upper(),
         path=path,
-        headers=_headers(event.get("headers"), several),
+        headers=_headers(event.get("headers")) | _headers(several),
         body=_body(event),
         context=context,
         from_load_balancer="elb" in context,
@@ -72,16 +72,20 @@ def read_event(event: object) -> HttpEvent:
     )
 
 
-def _headers(single: object, several: object) -> dict[str, str]:
-    """A gateway may send either form, both, or null."""
-    headers: dict[str, str] = {}
-    if isinstance(single, dict):
-        headers.update((str(name).lower(), str(value)) for name, value in single.items())
-    if isinstance(several, dict):
-        for name, values in several.items():
-            if isinstance(values, list) and values:
-                headers[str(name).lower()] = ", ".join(map(str, values))
-    return headers
+def _headers(given: object) -> dict[str, str]:
+    """A gateway may send one value of a name or a list of them, names that differ in case only, or null."""
+    if not isinstance(given, dict):
+        return {}
+    plain = {str(name).lower(): value for name, value in given.items() if isinstance(value, str)}
+    return plain if len(plain) == len(given) else _joined(given)
+
+
+def _joined(given: JsonObject) -> dict[str, str]:
+    headers: dict[str, list[str]] = {}
+    for name, value in given.items():
+        values = value if isinstance(value, list) else [value]
+        headers.setdefault(str(name).lower(), []).extend(v for v in values if isinstance(v, str))
+    return {name: ", ".join(values) for name, values in headers.items() if values}
 
 
 def _body(event: JsonObject) -> bytes:

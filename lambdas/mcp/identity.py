@@ -34,11 +34,15 @@ def _custom_owner(authorizer: JsonObject) -> str | None:
 
 
 def _iam_owner(identity: JsonObject, member: str) -> str | None:
-    """Signed with AWS credentials: the role, not the name that somebody gave the session of it."""
+    """Signed with AWS credentials: the role, not the name that somebody gave the session of it.
+
+    All users of a Cognito identity pool share a role; each has an identity of its own there.
+    """
     account, caller = identity.get("accountId"), identity.get(member)
     if not account or not caller:
         return None
-    return f"iam#{account}#{str(caller).partition(':')[0]}"
+    pooled = identity.get("cognitoIdentityId") or _object(identity, "cognitoIdentity").get("identityId")
+    return f"cognito#{pooled}" if pooled else f"iam#{account}#{str(caller).partition(':')[0]}"
 
 
 def _object(value: JsonObject, name: str) -> JsonObject:

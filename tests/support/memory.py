@@ -30,7 +30,6 @@ class MemoryStore:
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
         self.expiries: dict[tuple[str, str], int] = {}
-        self.absent: dict[str, int] = {}
         self.asked: dict[str, dict[str, str]] = {}
         self.listed: dict[str, list[str]] = {}
         self.reads = 0
@@ -59,12 +58,17 @@ class MemoryStore:
         return True
 
     async def note_refresh(
-        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+        self, task_id: str, *, lease: int, refresh_at: int, message: str | None, updated_at: int
     ) -> None:
         task = self.tasks.get(task_id)
-        if task is not None and task.outcome is None:
+        if task is not None and task.outcome is None and task.claimed_until == lease:
             self.tasks[task_id] = replace(
-                task, refresh_at=refresh_at, claimed_until=0, message=message, updated_at=updated_at
+                task,
+                refresh_at=refresh_at,
+                claimed_until=0,
+                absent_at=None,
+                message=message,
+                updated_at=updated_at,
             )
 
     async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
@@ -81,27 +85,30 @@ class MemoryStore:
         task = self._running(task_id, execution)
         if task is None:
             return False
+        self.tasks[task_id] = replace(task, told_at=outcome.ended_at)
         await self.latch(task_id, outcome, expires_at=task.record.expires_at)
         return True
 
-    async def mark_due(self, task_id: str, execution: str, *, now: int) -> bool:
+    async def mark_due(self, task_id: str, execution: str, *, now: int, told: bool) -> bool:
         task = self._running(task_id, execution)
         if task is not None:
-            self.tasks[task_id] = replace(task, refresh_at=now, claimed_until=0)
+            told_at = now if told else task.told_at
+            self.tasks[task_id] = replace(task, refresh_at=now, claimed_until=0, told_at=told_at)
         return task is not None
 
     async def mark_absent(self, task_id: str, *, now: int) -> int | None:
         task = self.tasks.get(task_id)
         if task is None or task.outcome is not None:
             return None
-        return self.absent.setdefault(task_id, now)
+        absent_at = now if task.absent_at is None else task.absent_at
+        self.tasks[task_id] = replace(task, absent_at=absent_at)
+        return absent_at
 
     async def open_items(self) -> AsyncIterator[OpenItem]:
         for task in list(self.tasks.values()):
             task_id = task.record.task_id
             if task.outcome is None:
-                kind = Open.RUNNING if task.cancel_requested_at is None else Open.CANCELLING
-                yield OpenItem(task_id, task.record.created_at, kind)
+                yield OpenItem(task_id, task.record.created_at, _kind_of(task))
             for question in task.questions:
                 if question.answer is not None:
                     yield OpenItem(task_id, question.asked_at, Open.ANSWERED)
@@ -117,7 +124,7 @@ class MemoryStore:
         if task is not None and task.outcome is None and task.cancel_requested_at is None:
             updated_at = max(task.updated_at, now)
             self.tasks[task_id] = replace(
-                task, cancel_requested_at=now, refresh_at=now, updated_at=updated_at
+                task, cancel_requested_at=now, refresh_at=now, claimed_until=0, updated_at=updated_at
             )
 
     async def adopt(self, task_id: str, items: Sequence[Question | Event], *, expires_at: int) -> None:
@@ -202,6 +209,12 @@ class MemoryStore:
         task = self.tasks[task_id]
         questions = tuple(question if q.key == question.key else q for q in task.questions)
         self.tasks[task_id] = replace(task, questions=questions)
+
+
+def _kind_of(task: Task) -> Open:
+    if task.cancel_requested_at is not None:
+        return Open.CANCELLING
+    return Open.EXPIRING if task.record.on_expire == "stop" else Open.RUNNING
 
 
 @dataclass
