@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession, get_session
@@ -75,13 +75,36 @@ async def open_aws() -> AsyncIterator[Aws]:
     Raises ConfigurationError where these cannot be used.
     """
     async with AsyncExitStack() as stack:
-        try:
+        with _usable():
             session = _session()
             stepfunctions: SFNClient = await stack.enter_async_context(session.create_client("stepfunctions"))
             dynamodb: DynamoDBClient = await stack.enter_async_context(session.create_client("dynamodb"))
-        except (BotoCoreError, ValueError) as error:
-            raise ConfigurationError(f"the AWS settings cannot be used: {error}") from error
         yield Aws(session, stepfunctions, dynamodb)
+
+
+@asynccontextmanager
+async def open_dynamodb() -> AsyncIterator[DynamoDBClient]:
+    """The DynamoDB client alone, as `open_aws` makes it."""
+    client: DynamoDBClient
+    async with open_client("dynamodb") as client:
+        yield client
+
+
+@asynccontextmanager
+async def open_client(service: str) -> AsyncIterator[Any]:
+    """A client of any service, as `open_aws` makes it."""
+    async with AsyncExitStack() as stack:
+        with _usable():
+            client = await stack.enter_async_context(_session().create_client(service))
+        yield client
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    try:
+        yield
+    except (BotoCoreError, ValueError) as error:
+        raise ConfigurationError(f"the AWS settings cannot be used: {error}") from error
 
 
 def execution_arn(target: str, name: str) -> str:

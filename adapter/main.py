@@ -37,7 +37,7 @@ from adapter.settings import Settings
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.tasks.clock import Clock, system_clock
 from adapter.tasks.engine import Engine
-from adapter.tasks.pacing import DescribeBudget, RefreshPace
+from adapter.tasks.pacing import DescribeBudget, EventFlow, RefreshPace
 from adapter.tasks.service import TaskService
 from adapter.tasks.store import TaskStore
 from adapter.tasks.watcher import Watcher
@@ -50,6 +50,9 @@ class Parts:
 
     endpoint: Endpoint
     service: TaskService
+    store: TaskStore
+    engine: Engine
+    targets: Mapping[str, str]
     watcher: Watcher
 
 
@@ -65,12 +68,16 @@ def assemble(
     """The adapter over any store and job system. Raises ConfigurationError."""
     check_catalog(catalog, settings)
     pace = RefreshPace(int(settings.refresh_min * 1000), int(settings.refresh_max * 1000))
+    events = EventFlow(on=settings.events == "on")
     budget = DescribeBudget(settings.describe_rate, settings.describe_burst)
-    service = TaskService(store, {ENGINE: engine}, QuestionPolicy(), pace=pace, budget=budget, clock=clock)
+    policy = QuestionPolicy()
+    service = TaskService(
+        store, {ENGINE: engine}, policy, pace=pace, budget=budget, events=events, clock=clock
+    )
     longest = settings.watch_max
     watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
     endpoint = _endpoint(settings, catalog, targets, service, watcher, clock)
-    return Parts(endpoint, service, watcher)
+    return Parts(endpoint, service, store, engine, targets, watcher)
 
 
 def _endpoint(

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bench.blocked
+import bench.cold_start
 import bench.dispatch
 import bench.end_to_end
 import bench.imports

@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import NoDecode
 
 from adapter.errors import ConfigurationError
 from adapter.local.samples import sample_tools_file
-from adapter.settings import Settings
+from adapter.settings import PREFIX, Keys, Settings
 
 
 def _random_key() -> tuple[SecretStr, ...]:
@@ -23,7 +22,7 @@ class DevSettings(Settings):
     """Defaults for one developer and a local engine that has no quotas; the environment still wins."""
 
     tools: Path = Field(default_factory=sample_tools_file)
-    signing_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(default_factory=_random_key)
+    signing_keys: Keys = Field(default_factory=_random_key)
     refresh_min: float = Field(0.2, gt=0)
     refresh_max: float = Field(1.0, gt=0)
     watch_max: float = Field(0.5, gt=0)
@@ -41,5 +40,5 @@ def load_settings(kind: type[_S], tools: Path | None) -> _S:
         return make() if tools is None else make(tools=tools)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        name = f"{kind.model_config['env_prefix']}{first['loc'][0]}".upper()
+        name = f"{PREFIX}{first['loc'][0]}".upper()
         raise ConfigurationError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None

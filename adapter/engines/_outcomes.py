@@ -22,7 +22,7 @@ _REDACTED = "[redacted]"
 _ARN = re.compile(r"(?<![A-Za-z0-9])arn:[a-z0-9-]+:[^\s\"'`<>(){}\[\],;\\|]+")
 
 # Every other status, also one that does not exist yet, means that it still runs.
-_ENDINGS = {
+ENDINGS = {
     "SUCCEEDED": Ending.SUCCEEDED,
     "FAILED": Ending.FAILED,
     "TIMED_OUT": Ending.TIMED_OUT,
@@ -32,7 +32,7 @@ _ENDINGS = {
 
 def outcome_of(reply: DescribeExecutionOutputTypeDef) -> Outcome | None:
     """The outcome of an execution; None while it runs."""
-    ending = _ENDINGS.get(reply["status"])
+    ending = ENDINGS.get(reply["status"])
     if ending is None:
         return None
     stopped = reply.get("stopDate")

@@ -23,13 +23,14 @@ from adapter.errors import (
     StartRejected,
     StartUncertain,
 )
-from adapter.tasks.engine import Refusal, Snapshot
+from adapter.tasks.engine import NAME_PREFIX, Refusal, Snapshot
 
 from . import _attempts
 from ._outcomes import outcome_of, running_state
 
 if TYPE_CHECKING:
     from types_aiobotocore_stepfunctions import SFNClient
+    from types_aiobotocore_stepfunctions.type_defs import ListExecutionsInputTypeDef
 
 R = TypeVar("R")
 
@@ -37,6 +38,7 @@ logger = logging.getLogger("adapter.engines")
 
 MAX_PAYLOAD_BYTES = 262_144
 HISTORY_EVENTS = 25
+LISTED_AT_ONCE = 1000
 _MAX_ERROR_CHARACTERS = 256
 _MAX_CAUSE_CHARACTERS = 32_768
 
@@ -65,6 +67,7 @@ class _KeyDenied(EngineUnavailable):
 
 _MEANINGS: dict[str, type[EngineError]] = {
     "ExecutionDoesNotExist": ExecutionUnknown,
+    "StateMachineDoesNotExist": ExecutionUnknown,
     "TaskTimedOut": QuestionClosed,
     "TaskDoesNotExist": QuestionClosed,
     "InvalidToken": QuestionClosed,
@@ -112,6 +115,24 @@ class StepFunctions:
         if reply["status"] == "PENDING_REDRIVE":
             return Snapshot(message="Waiting for redrive")
         return Snapshot(message=await self._step(execution) if with_step else None)
+
+    async def running(self, target: str) -> set[str]:
+        names: set[str] = set()
+        request: ListExecutionsInputTypeDef = {
+            "stateMachineArn": ":".join(target.split(":")[:7]),  # with all its versions and aliases
+            "statusFilter": "RUNNING",
+            "maxResults": LISTED_AT_ONCE,
+        }
+        while True:
+            try:
+                page = await _asked(self._client.list_executions(**request))
+            except ExecutionUnknown:  # a state machine that was deleted runs nothing
+                return names
+            found = (execution["name"] for execution in page["executions"])
+            names.update(name for name in found if name.startswith(NAME_PREFIX))
+            if "nextToken" not in page:
+                return names
+            request["nextToken"] = page["nextToken"]
 
     async def stop(self, execution: str, *, error: str, cause: str) -> None:
         why = {"error": error[:_MAX_ERROR_CHARACTERS], "cause": cause[:_MAX_CAUSE_CHARACTERS]}

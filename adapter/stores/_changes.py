@@ -31,14 +31,18 @@ _SAME_WAIT = "#token = :token"
 CLAIM_REFRESH = Change(
     "attribute_not_exists(#ending) AND #refreshAt <= :now AND #claimedUntil <= :now", set=["claimedUntil"]
 )
-# This may free a lease that another reader took after ours ran out: harmless, since the new `refreshAt` keeps
-# everybody from asking before that.
+_UNDER_LEASE = f"{_RUNNING} AND #claimedUntil = :lease"
 _REFRESHED = ("refreshAt", "claimedUntil", "updatedAt")
-NOTE_REFRESH = Change(_RUNNING, set=[*_REFRESHED, "message"])
-NOTE_REFRESH_WITHOUT_MESSAGE = Change(_RUNNING, set=_REFRESHED, remove=["message"])
+NOTE_REFRESH = Change(_UNDER_LEASE, set=[*_REFRESHED, "message"], remove=["absentAt"])
+NOTE_REFRESH_WITHOUT_MESSAGE = Change(_UNDER_LEASE, set=_REFRESHED, remove=["message", "absentAt"])
 REQUEST_CANCEL = Change(
-    f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)", set=["cancelRequestedAt", "refreshAt"]
+    f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)",
+    set=["cancelRequestedAt", "refreshAt", "claimedUntil", "openShard"],
 )
+_OF_EXECUTION = f"{_RUNNING} AND #execution = :execution"
+MARK_DUE = Change(_OF_EXECUTION, set=["refreshAt", "claimedUntil"])
+MARK_TOLD = Change(_OF_EXECUTION, set=["refreshAt", "claimedUntil", "toldAt"])
+MARK_ABSENT = Change(f"{_RUNNING} AND attribute_not_exists(#absentAt)", set=["absentAt"])
 
 NOTE_STOPPED = Change(_RUNNING, set=["stoppedAt"])
 
@@ -46,7 +50,7 @@ ADOPT_QUESTION = Change(_SAME_WAIT, set=["expiresAt", "adopted"])
 ADOPT_EVENT = Change("attribute_exists(#pk)", set=["expiresAt"])
 RECORD_ANSWER = Change(
     f"{_SAME_WAIT} AND (attribute_not_exists(#answeredToken) OR #answeredToken <> :answeredToken)",
-    set=["answer", "answeredToken", "answeredAt", "deliveryUntil"],
+    set=["answer", "answeredToken", "answeredAt", "deliveryUntil", "openShard", "createdAt"],
 )
 CLAIM_DELIVERY = Change(
     f"{_SAME_WAIT} AND #answeredToken = :answeredToken AND #deliveryUntil <= :now", set=["deliveryUntil"]
@@ -63,11 +67,19 @@ CLOSE_QUESTION = Change(
     set=["closedToken"],
     remove=[
         *("token", "method", "params", "timeoutSeconds"),
-        *("adopted", "answer", "answeredToken", "deliveryUntil"),
+        *("adopted", "answer", "answeredToken", "deliveryUntil", "openShard", "createdAt"),
     ],
 )
 
 
+_WHILE_RUNNING = ("openShard", "message", "claimedUntil", "absentAt")
+
+
 def latch(attributes: Iterable[str]) -> Change:
     """Give a running task its outcome, which has these attributes; it leaves the index of open tasks."""
-    return Change(_RUNNING, set=attributes, remove=["openShard", "message", "claimedUntil"])
+    return Change(_RUNNING, set=attributes, remove=_WHILE_RUNNING)
+
+
+def latch_told(attributes: Iterable[str]) -> Change:
+    """The same for what an event told of that execution."""
+    return Change(_OF_EXECUTION, set=[*attributes, "toldAt"], remove=_WHILE_RUNNING)

@@ -20,6 +20,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from adapter.tasks.model import Ending, Event, Outcome, Question, Task, TaskRecord
+from adapter.tasks.store import Open
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,9 @@ OWNER_PREFIX = "owner#"
 ASK_PREFIX = "ask#"
 OFFER_PREFIX = "offer."
 SHARDS = 16
+"""Of each kind of open work: 0-15 running, 16-31 to be stopped, 32-47 answered, 48-63 running with an end."""
+STOP_GRACE_MS = 3_600_000
+"""A record whose execution is to be stopped when it expires stays so much longer, or nothing would tell of it."""
 INLINE_OUTPUT_BYTES = 32_768
 _KEY_CHARACTERS = 40
 _GREATEST = 1e15
@@ -57,6 +61,17 @@ def integer(value: int) -> AttributeValueTypeDef:
 def expiry(expires_at: int) -> AttributeValueTypeDef:
     """Epoch milliseconds as the TTL attribute wants them: whole epoch seconds, never too early."""
     return integer(-(-expires_at // 1000))
+
+
+_KINDS = tuple(Open)
+
+
+def open_shard(task_id: str, kind: Open) -> int:
+    return zlib.crc32(task_id.encode()) % SHARDS + SHARDS * _KINDS.index(kind)
+
+
+def kind_of(shard: int) -> Open:
+    return _KINDS[shard // SHARDS]
 
 
 def key(task_id: str, sort: str) -> dict[str, AttributeValueTypeDef]:
@@ -100,6 +115,8 @@ def token_mark(token: str) -> str:
 
 
 def new_record(record: TaskRecord, *, refresh_at: int) -> dict[str, AttributeValueTypeDef]:
+    to_stop = record.on_expire == "stop"
+    kind = Open.EXPIRING if to_stop else Open.RUNNING
     return {
         **key(record.task_id, RECORD),
         "owner": string(record.owner),
@@ -117,8 +134,8 @@ def new_record(record: TaskRecord, *, refresh_at: int) -> dict[str, AttributeVal
         "updatedAt": integer(record.created_at),
         "refreshAt": integer(refresh_at),
         "claimedUntil": integer(0),
-        "openShard": integer(zlib.crc32(record.task_id.encode()) % SHARDS),
-        "expiresAt": expiry(record.expires_at),
+        "openShard": integer(open_shard(record.task_id, kind)),
+        "expiresAt": expiry(record.expires_at + STOP_GRACE_MS if to_stop else record.expires_at),
     }
 
 
@@ -192,6 +209,8 @@ def task_of(items: Sequence[Item]) -> Task | None:
         claimed_until=whole(item, "claimedUntil") or 0,
         cancel_requested_at=cancel_requested_at,
         stopped_at=whole(item, "stoppedAt"),
+        told_at=whole(item, "toldAt"),
+        absent_at=whole(item, "absentAt"),
         outcome=outcome,
         questions=questions,
         events=events,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,10 +13,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from adapter.errors import StoreUnavailable
 from adapter.tasks.model import Event, Outcome, Question, Task, TaskRecord
-from adapter.tasks.store import place_of
+from adapter.tasks.store import Open, OpenItem, place_of
 
 from . import _changes, _items
 from ._items import integer, string
+from .table import OPEN_TASKS
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
@@ -68,9 +69,10 @@ class DynamoTaskStore:
         return await self._update(task_id, _items.RECORD, _changes.CLAIM_REFRESH, values) is None
 
     async def note_refresh(
-        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+        self, task_id: str, *, lease: int, refresh_at: int, message: str | None, updated_at: int
     ) -> None:
         values = {
+            "lease": integer(lease),
             "refreshAt": integer(refresh_at),
             "claimedUntil": integer(0),
             "updatedAt": integer(updated_at),
@@ -92,8 +94,74 @@ class DynamoTaskStore:
             return outcome
         return await self._complete(earlier, standing)
 
+    async def latch_seen(self, task_id: str, execution: str, outcome: Outcome) -> bool:
+        if outcome.output is not None and _items.is_long(outcome.output):
+            running = await self._running(task_id, execution)
+            if running is None:  # an output beside it would be taken for the right execution's
+                return False
+            await self._put_long_output(task_id, outcome.output, running.expires_at)
+        attributes = _items.outcome_attributes(outcome)
+        values = {**attributes, "toldAt": integer(outcome.ended_at), "execution": string(execution)}
+        return await self._update(task_id, _items.RECORD, _changes.latch_told(attributes), values) is None
+
+    async def mark_due(self, task_id: str, execution: str, *, now: int, told: bool) -> bool:
+        values = {
+            "execution": string(execution),
+            "refreshAt": integer(now),
+            "claimedUntil": integer(0),
+        }
+        change = _changes.MARK_DUE
+        if told:
+            change = _changes.MARK_TOLD
+            values["toldAt"] = integer(now)
+        return await self._update(task_id, _items.RECORD, change, values) is None
+
+    async def mark_absent(self, task_id: str, *, now: int) -> int | None:
+        values = {"absentAt": integer(now)}
+        standing = await self._update(task_id, _items.RECORD, _changes.MARK_ABSENT, values)
+        if standing is None:
+            return now
+        return None if "ending" in standing else _items.whole(standing, "absentAt")
+
+    async def open_items(self) -> AsyncIterator[OpenItem]:
+        for shard in range(_items.SHARDS * len(Open)):
+            kind = _items.kind_of(shard)
+            async for item in self._shard(shard):
+                yield OpenItem(item["pk"]["S"], int(item["createdAt"]["N"]), kind)
+
+    async def _shard(self, shard: int) -> AsyncIterator[Item]:
+        query: QueryInputTypeDef = {
+            "TableName": self._table,
+            "IndexName": OPEN_TASKS,
+            "KeyConditionExpression": "openShard = :shard",
+            "ExpressionAttributeValues": {":shard": integer(shard)},
+        }
+        while True:
+            page = await _reached(self._client.query(**query))
+            for item in page["Items"]:
+                yield item
+            last = page.get("LastEvaluatedKey")
+            if last is None:
+                return
+            query["ExclusiveStartKey"] = last
+
+    async def _running(self, task_id: str, execution: str) -> TaskRecord | None:
+        """The record, if it is of that execution and has not ended."""
+        key = _items.key(task_id, _items.RECORD)
+        reply = await _reached(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
+        item = reply.get("Item")
+        if item is None or "ending" in item or _items.text(item, "execution") != execution:
+            return None
+        return _readable(_items.record_of, item)
+
     async def request_cancel(self, task_id: str, *, now: int) -> None:
-        values = {"cancelRequestedAt": integer(now), "refreshAt": integer(now)}
+        shard = _items.open_shard(task_id, Open.CANCELLING)
+        values = {
+            "cancelRequestedAt": integer(now),
+            "refreshAt": integer(now),
+            "claimedUntil": integer(0),
+            "openShard": integer(shard),
+        }
         await self._update(task_id, _items.RECORD, _changes.REQUEST_CANCEL, values)
 
     async def note_stopped(self, task_id: str, *, now: int) -> None:
@@ -126,6 +194,8 @@ class DynamoTaskStore:
         values |= {
             "answer": string(answer),
             "answeredAt": integer(now),
+            "openShard": integer(_items.open_shard(task_id, Open.ANSWERED)),
+            "createdAt": integer(now),
             "deliveryUntil": integer(delivery_until),
         }
         return await self._update(task_id, question.item, _changes.RECORD_ANSWER, values) is None

@@ -7,6 +7,9 @@ from typing import Protocol
 
 from .model import Outcome
 
+NAME_PREFIX = "mcp-"
+"""How the names of our executions, and so the ids of tasks, begin (D2)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -41,6 +44,10 @@ class Engine(Protocol):
 
     async def describe(self, execution: str, *, with_step: bool = True) -> Snapshot:
         """Its state now; `with_step` also finds out which step runs. Raises ExecutionUnknown, EngineUnavailable."""
+        ...
+
+    async def running(self, target: str) -> set[str]:
+        """The names of our running executions of a target, all of them. Raises EngineUnavailable."""
         ...
 
     async def stop(self, execution: str, *, error: str, cause: str) -> None:

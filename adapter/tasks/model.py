@@ -125,6 +125,10 @@ class Task:
     cancel_requested_at: int | None = None
     stopped_at: int | None = None
     """When the job system took the stop, if its end could not be seen at once."""
+    told_at: int | None = None
+    """When an event told that the execution has ended."""
+    absent_at: int | None = None
+    """Since when it has been missing among the running executions."""
     outcome: Outcome | None = None
     questions: tuple[Question, ...] = ()
     events: tuple[Event, ...] = ()

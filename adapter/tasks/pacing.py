@@ -9,41 +9,89 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RefreshPace:
-    """Pauses between two looks at one execution, in milliseconds: a fraction of its age, within bounds."""
+    """Pauses between two looks at one execution, in milliseconds: a fraction of its age, within bounds.
+
+    While events tell of ends, a look is only the safety net below them: longer pauses then.
+    """
 
     shortest_ms: int = 2_000
     longest_ms: int = 60_000
     age_fraction: float = 0.1
+    shortest_with_events_ms: int = 30_000
+    longest_with_events_ms: int = 300_000
 
-    def pause_ms(self, age_ms: int) -> int:
-        return max(self.shortest_ms, min(self.longest_ms, int(age_ms * self.age_fraction)))
+    def pause_ms(self, age_ms: int, *, with_events: bool = False) -> int:
+        shortest = max(self.shortest_ms, self.shortest_with_events_ms) if with_events else self.shortest_ms
+        longest = max(self.longest_ms, self.longest_with_events_ms) if with_events else self.longest_ms
+        return max(shortest, min(longest, int(age_ms * self.age_fraction)))
+
+
+class EventFlow:
+    """Whether status events are seen to arrive: trusted until several ends had to be found by asking.
+
+    Counts are halved every ten minutes, so that trust comes back.
+    """
+
+    __slots__ = ("_clock", "_missed", "_on", "_then", "_told")
+
+    def __init__(self, *, on: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._on = on
+        self._told = 0.0
+        self._missed = 0.0
+        self._clock = clock
+        self._then = clock()
+
+    @property
+    def flowing(self) -> bool:
+        if not self._on:
+            return False
+        self._fade()
+        return self._missed <= 3 + self._told / 4
+
+    def told(self) -> None:
+        """An end was known from an event."""
+        self._told += 1
+
+    def missed(self) -> None:
+        """An end was found by asking, long after an event should have told it."""
+        self._missed += 1
+
+    def _fade(self) -> None:
+        elapsed = self._clock() - self._then
+        if elapsed >= 600:
+            self._then += elapsed
+            self._told /= 2
+            self._missed /= 2
 
 
 class DescribeBudget:
     """A token bucket for this process's share of an account's quota.
 
-    Being throttled halves the rate; it recovers by a twentieth of the full rate each second.
+    Routine looks at what most likely still runs leave half of it to the urgent ones, and a new process begins with
+    little more than that half: many may begin at once. Being throttled halves the rate; it recovers by a twentieth
+    of the full rate each second.
     """
 
-    __slots__ = ("_burst", "_clock", "_full_rate", "_rate", "_then", "_tokens")
+    __slots__ = ("_burst", "_clock", "_full_rate", "_rate", "_reserve", "_then", "_tokens")
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._full_rate = self._rate = rate
         self._burst = float(burst)
-        self._tokens = float(burst)
+        self._reserve = burst // 2
+        self._tokens = min(self._burst, self._reserve + max(1, burst // 10))
         self._clock = clock
         self._then = clock()
 
     @property
     def slowed(self) -> bool:
-        """True while calls are fewer than the full rate would allow, or used up."""
+        """True while calls are fewer than the full rate would allow, or the routine ones used up."""
         self._advance()
-        return self._rate < self._full_rate or self._tokens < 1
+        return self._rate < self._full_rate or self._tokens < 1 + self._reserve
 
-    def take(self) -> bool:
-        """Use one call. False where none is left now."""
+    def take(self, *, urgent: bool = False) -> bool:
+        """Use one call. False where none is left now; `urgent`: for an execution that seems to have ended."""
         self._advance()
-        if self._tokens < 1:
+        if self._tokens < (1 if urgent else 1 + self._reserve):
             return False
         self._tokens -= 1
         return True

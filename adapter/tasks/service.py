@@ -29,10 +29,11 @@ from adapter.errors import (
     TaskNotFound,
 )
 
+from . import signs
 from .clock import Clock, system_clock
-from .engine import Engine, Refusal, Snapshot
+from .engine import NAME_PREFIX, Engine, Refusal, Snapshot
 from .model import Ending, Outcome, Question, Task, TaskRecord
-from .pacing import DescribeBudget, RefreshPace
+from .pacing import DescribeBudget, EventFlow, RefreshPace
 from .store import TaskStore, task_at
 
 logger = logging.getLogger(__name__)
@@ -48,8 +49,6 @@ OFFER_MS = 300_000
 """How long a question that was sent to a session as a request is not sent there again."""
 DECLINE = '{"action":"decline"}'
 _TASK_ID = re.compile(r"mcp-[A-Za-z0-9_-]{1,60}")
-CANCELLED = "McpCancelled"
-EXPIRED = "McpTaskExpired"
 INVALID_REQUEST = "McpInvalidInputRequest"
 ANSWER_REFUSED = "McpAnswerRefused"
 
@@ -96,6 +95,7 @@ class TaskService:
         *,
         pace: RefreshPace | None = None,
         budget: DescribeBudget | None = None,
+        events: EventFlow | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self._store = store
@@ -103,13 +103,14 @@ class TaskService:
         self._policy = policy
         self._pace = pace or RefreshPace()
         self._budget = budget or DescribeBudget(5.0, 50)
+        self._events = events or EventFlow(on=False)
         self._clock = clock
 
     async def create(self, new: NewTask) -> Task:
         """Record, then start, then answer (D3). Raises StartRejected (nothing was started), StoreUnavailable."""
         now = self._clock()
         record = self._record(new, now)
-        refresh_at = now + self._pace.shortest_ms
+        refresh_at = now + self._pace.pause_ms(0, with_events=self._events.flowing)
         standing = await self._store.create(record, refresh_at=refresh_at, listed=new.listed)
         if standing is not None:
             return await self._replayed(standing, new)
@@ -124,7 +125,14 @@ class TaskService:
 
     async def get(self, task_id: str, owner: str) -> Task:
         """The task now, or as last known where it cannot be asked for. Raises TaskNotFound, StoreUnavailable."""
-        return await self._current(await self._load(task_id, owner))
+        task = await self._load(task_id, owner)
+        if (
+            task.outcome is not None
+            and task.told_at is not None
+            and signs.is_recent(task.outcome, self._clock())
+        ):
+            self._events.told()
+        return await self._current(task)
 
     async def answer(self, task_id: str, owner: str, answers: Mapping[str, object]) -> None:
         """Answer open questions by key; unknown and closed keys are ignored.
@@ -197,17 +205,44 @@ class TaskService:
         await self._store.request_cancel(task_id, now=now)
         task = replace(task, cancel_requested_at=now)
         try:
-            await self._stop(task)
+            await self._stop(task, *signs.CANCEL)
         except ExecutionUnknown:
             if now < task.record.created_at + START_WINDOW_MS:  # its start may still be on the way
                 raise EngineUnavailable("The job has not started yet") from None
         if not await self._end_noted(task):
             await self._store.note_stopped(task_id, now=now)
 
+    # --- looking after tasks, whoever owns them ------------------------------------------------------------
+
+    async def look(self, task_id: str) -> bool:
+        """Ask the job system about a task now, and stop what is to be stopped; leave that to the next read where
+        this process has no call left: False.
+
+        Raises EngineUnavailable, StoreUnavailable.
+        """
+        task = await self._store.read(task_id)
+        if task is None or task.outcome is not None:
+            return True
+        now = self._clock()
+        if not await self._store.mark_due(task_id, task.record.execution, now=now, told=False):
+            return True
+        return await self._asked(task, now, urgent=True) is not None
+
+    async def redeliver(self, task_id: str) -> None:
+        """Bring answers that are not known to be delivered to the job system. Raises StoreUnavailable."""
+        task = await self._store.read(task_id)
+        if task is None:
+            return
+        if task.outcome is None:
+            await self._redeliver(await self._with_adopted(task))
+            return
+        for question in task.questions:
+            await self._store.close_question(task_id, question)
+
     # --- creating ------------------------------------------------------------------------------------------
 
     def _record(self, new: NewTask, now: int) -> TaskRecord:
-        task_id = f"mcp-{new.nonce or secrets.token_urlsafe(16)}"
+        task_id = NAME_PREFIX + (new.nonce or secrets.token_urlsafe(16))
         return TaskRecord(
             task_id=task_id,
             owner=new.owner,
@@ -289,38 +324,53 @@ class TaskService:
         return hint * 2 if self._budget.slowed else hint
 
     def _pause_ms(self, task: Task) -> int:
-        """Until the next look at the job system: short while a cancel is to take effect."""
-        if task.cancel_requested_at is not None:
+        """Until the next look at the job system: short while it is expected to see an end."""
+        now = self._clock()
+        if task.cancel_requested_at is not None or signs.was_told(task, now):
             return self._pace.shortest_ms
-        return self._pace.pause_ms(self._clock() - task.record.created_at)
+        age_ms = now - task.record.created_at
+        return self._pace.pause_ms(age_ms, with_events=self._events.flowing)
 
     async def _refreshed(self, task: Task) -> Task:
         now = self._clock()
-        if not self._budget.take():
-            return task
-        if not await self._store.claim_refresh(task.record.task_id, now=now, until=now + LEASE_MS):
-            self._budget.give_back()
-            return task
         try:
-            snapshot = await self._look(task, now)
+            return await self._asked(task, now, urgent=signs.is_urgent(task, now)) or task
         except EngineUnavailable:
             # The lease runs out by itself: nobody asks again before that, and the last known state stands.
             return replace(task, message=task.message or "The job system could not be asked just now")
-        if snapshot.outcome is not None:
-            return await self._ended(task, snapshot.outcome)
-        return await self._still_running(task, snapshot, now)
+
+    async def _asked(self, task: Task, now: int, *, urgent: bool) -> Task | None:
+        """The task as the job system shows it now; None where it may not be asked, or another is asking."""
+        if not self._budget.take(urgent=urgent):
+            return None
+        lease = now + LEASE_MS
+        if not await self._store.claim_refresh(task.record.task_id, now=now, until=lease):
+            self._budget.give_back()
+            return None
+        snapshot = await self._look(task, now)
+        if snapshot.outcome is None:
+            return await self._still_running(task, snapshot, now, lease)
+        self._note_how_seen(task, snapshot.outcome, now)
+        return await self._ended(task, snapshot.outcome)
 
     async def _look(self, task: Task, now: int) -> Snapshot:
-        cancelling = task.cancel_requested_at is not None
+        why = signs.why_to_stop(task, now)
         try:
-            snapshot = await self._describe(task, with_step=not cancelling)
-            if cancelling and snapshot.outcome is None:
-                await self._stop(task)
+            snapshot = await self._describe(task, with_step=why is None)
+            if why is not None and snapshot.outcome is None:
+                await self._stop(task, *why)
         except ExecutionUnknown:
             if now < task.record.created_at + UNKNOWN_GRACE_MS:
                 return Snapshot(message=task.message)
-            return Snapshot(outcome=Outcome(Ending.ABORTED if cancelling else Ending.LOST, ended_at=now))
+            return Snapshot(outcome=Outcome(Ending.LOST if why is None else Ending.ABORTED, ended_at=now))
         return snapshot
+
+    def _note_how_seen(self, task: Task, outcome: Outcome, now: int) -> None:
+        """An end that was found by asking: did its event come?"""
+        if task.told_at is not None:
+            self._events.told()
+        elif not signs.is_recent(outcome, now) and task.cancel_requested_at is None:
+            self._events.missed()
 
     async def _describe(self, task: Task, *, with_step: bool) -> Snapshot:
         try:
@@ -336,21 +386,25 @@ class TaskService:
         updated_at = max(task.updated_at, standing.ended_at)
         return replace(task, outcome=standing, questions=(), updated_at=updated_at)
 
-    async def _still_running(self, task: Task, snapshot: Snapshot, now: int) -> Task:
+    async def _still_running(self, task: Task, snapshot: Snapshot, now: int, lease: int) -> Task:
         refresh_at = now + self._pause_ms(task)
         updated_at = task.updated_at if snapshot.message == task.message else now
         await self._store.note_refresh(
-            task.record.task_id, refresh_at=refresh_at, message=snapshot.message, updated_at=updated_at
+            task.record.task_id,
+            lease=lease,
+            refresh_at=refresh_at,
+            message=snapshot.message,
+            updated_at=updated_at,
         )
         return replace(task, message=snapshot.message, refresh_at=refresh_at, updated_at=updated_at)
 
-    async def _stop(self, task: Task) -> None:
-        await self._engine(task).stop(
-            task.record.execution, error=CANCELLED, cause="Cancelled by the MCP client"
-        )
+    async def _stop(self, task: Task, error: str, cause: str) -> None:
+        await self._engine(task).stop(task.record.execution, error=error, cause=cause)
 
     async def _end_noted(self, task: Task) -> bool:
         """Latch what a stop has led to, if that can be seen at once; otherwise a later read does."""
+        if not self._budget.take(urgent=True):
+            return False
         try:
             snapshot = await self._describe(task, with_step=False)
             if snapshot.outcome is not None:
@@ -368,8 +422,7 @@ class TaskService:
         record = task.record
         try:
             if await self._store.claim_refresh(record.task_id, now=now, until=now + LEASE_MS):
-                cause = "Its time to live is over"
-                await self._engine(task).stop(record.execution, error=EXPIRED, cause=cause)
+                await self._stop(task, *signs.EXPIRY)
         except (ExecutionUnknown, EngineUnavailable, StoreUnavailable):
             logger.warning("task %s: expired, and could not be stopped", record.task_id)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from .model import Event, Outcome, Question, Task, TaskRecord
@@ -16,6 +18,27 @@ def place_of(record: TaskRecord) -> str:
 def task_at(place: str) -> str:
     """The id of the task at a place."""
     return place.partition("#")[2]
+
+
+class Open(StrEnum):
+    """Why an item is in the index of open work."""
+
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    """To be stopped; it may still run."""
+    ANSWERED = "answered"
+    """An answer that is not known to be delivered."""
+    EXPIRING = "expiring"
+    """Running, and to be stopped once its time to live is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """One entry of the index of open work."""
+
+    task_id: str
+    created_at: int
+    kind: Open
 
 
 class TaskStore(Protocol):
@@ -41,9 +64,12 @@ class TaskStore(Protocol):
         ...
 
     async def note_refresh(
-        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+        self, task_id: str, *, lease: int, refresh_at: int, message: str | None, updated_at: int
     ) -> None:
-        """Record a successful look at a running execution and release the lease; does nothing once ended."""
+        """Record a successful look at a running execution, made under the lease that ends at `lease`; release it.
+
+        Does nothing once ended, or where that lease is gone: what was seen may be older than what was told since.
+        """
         ...
 
     async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
@@ -53,8 +79,31 @@ class TaskStore(Protocol):
         """
         ...
 
+    async def latch_seen(self, task_id: str, execution: str, outcome: Outcome) -> bool:
+        """As `latch`, for an end that an event told: only where the record is of that execution.
+
+        False: there is no such record, or it has ended already.
+        """
+        ...
+
+    async def mark_due(self, task_id: str, execution: str, *, now: int, told: bool) -> bool:
+        """Let the next read ask the job system, whatever pause or lease there is. `told`: an event told of an end.
+
+        False as for `latch_seen`.
+        """
+        ...
+
+    async def mark_absent(self, task_id: str, *, now: int) -> int | None:
+        """Note that the execution is not among the running ones; since when that is so. None once ended."""
+        ...
+
+    def open_items(self) -> AsyncIterator[OpenItem]:
+        """All open work, from an index: eventually consistent, in no order."""
+        ...
+
     async def request_cancel(self, task_id: str, *, now: int) -> None:
-        """Record that the task is to be stopped, which hides its questions; does nothing once ended."""
+        """Record that the task is to be stopped, which hides its questions, and let the next read ask the job
+        system; does nothing once ended."""
         ...
 
     async def note_stopped(self, task_id: str, *, now: int) -> None:

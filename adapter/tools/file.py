@@ -18,21 +18,28 @@ from .tool import Tool
 
 def load_catalog(path: Path) -> Catalog:
     """The catalog of a tools file. Raises ConfigurationError."""
-    entries = _entries(path)
-    tools = [_tool(path, number, entry) for number, entry in enumerate(entries, 1)]
     try:
-        return Catalog(tools)
-    except ValueError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
-
-
-def _entries(path: Path) -> list[Any]:
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not UTF-8 text") from None
+    return parse_catalog(text, str(path))
+
+
+def parse_catalog(text: str, source: str) -> Catalog:
+    """The catalog that the text of a tools file describes; errors name its `source`. Raises ConfigurationError."""
+    entries = _entries(text, source)
+    tools = [_tool(source, number, entry) for number, entry in enumerate(entries, 1)]
+    try:
+        return Catalog(tools)
+    except ValueError as error:
+        raise ConfigurationError(f"{source}: {error}") from None
+
+
+def _entries(text: str, path: str) -> list[Any]:
+    try:
+        document = yaml.load(text, _Loader)  # noqa: S506 - a safe loader
     except RecursionError:
         raise ConfigurationError(f"{path}: nests too deeply") from None
     except yaml.YAMLError as error:
@@ -48,7 +55,7 @@ def _entries(path: Path) -> list[Any]:
     return entries
 
 
-def _tool(path: Path, number: int, entry: object) -> Tool:
+def _tool(path: str, number: int, entry: object) -> Tool:
     name = entry.get("name") if isinstance(entry, dict) else None
     label = f"tool {name!r}" if isinstance(name, str) else f"tool number {number}"
     if not isinstance(entry, dict):

@@ -11,6 +11,7 @@ is over. A question that no client could show fails the state with `InvalidInput
 from __future__ import annotations
 
 import os
+import time
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -56,9 +57,10 @@ def handler(event: object, _context: object) -> dict[str, str]:
         ConsistentRead=True,
         ProjectionExpression="expiresAt",
     )
-    if "Item" not in record:
-        raise UnknownTask(f"{payload.task_id!r} is not a task of this adapter")
-    _register(table, _item(payload, record["Item"]["expiresAt"]["N"]))
+    expires_at = record["Item"]["expiresAt"]["N"] if "Item" in record else "0"
+    if int(expires_at) <= time.time():
+        raise UnknownTask(f"{payload.task_id!r} is not a task of this adapter, or is over")
+    _register(table, _item(payload, expires_at))
     return {"status": "registered"}
 
 
@@ -76,7 +78,7 @@ def _checked(event: object) -> Payload:
         payload = Payload.model_validate(event)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
+        where = ".".join(str(step) for step in first["loc"]) or "payload"
         raise InvalidInputRequest(f"{where}: {first['msg']}") from None
     problem = request_problem(payload.method, payload.params)
     if problem is not None:

@@ -17,6 +17,7 @@ from tests.support.partition import EXPIRES, NOW, Partition, new_record
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+DONE = Outcome(Ending.SUCCEEDED, output="{}", ended_at=NOW)
 LONG = Outcome(Ending.SUCCEEDED, output=json.dumps("x" * 40_000), ended_at=NOW)
 
 
@@ -129,9 +130,22 @@ USES: dict[str, tuple[str, Use]] = {
     "note_refresh": (
         "UpdateItem",
         lambda store, record, _: store.note_refresh(
-            record.task_id, refresh_at=NOW, message="Running", updated_at=NOW
+            record.task_id, lease=0, refresh_at=NOW, message="Running", updated_at=NOW
         ),
     ),
+    "latch_seen": (
+        "UpdateItem",
+        lambda store, record, _: store.latch_seen(record.task_id, record.execution, DONE),
+    ),
+    "latch_seen long": (
+        "GetItem",
+        lambda store, record, _: store.latch_seen(record.task_id, record.execution, LONG),
+    ),
+    "mark_due": (
+        "UpdateItem",
+        lambda store, record, _: store.mark_due(record.task_id, record.execution, now=NOW, told=True),
+    ),
+    "mark_absent": ("UpdateItem", lambda store, record, _: store.mark_absent(record.task_id, now=NOW)),
     "latch": ("PutItem", lambda store, record, _: store.latch(record.task_id, LONG, expires_at=EXPIRES)),
     "request_cancel": ("UpdateItem", lambda store, record, _: store.request_cancel(record.task_id, now=NOW)),
     "adopt": (

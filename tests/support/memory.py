@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from adapter.errors import ExecutionUnknown, QuestionClosed
 from adapter.tasks.engine import Refusal, Snapshot
 from adapter.tasks.model import Ending, Event, Outcome, Question, Task, TaskRecord
-from adapter.tasks.store import place_of
+from adapter.tasks.store import Open, OpenItem, place_of
 
 
 class ManualClock:
@@ -58,12 +58,17 @@ class MemoryStore:
         return True
 
     async def note_refresh(
-        self, task_id: str, *, refresh_at: int, message: str | None, updated_at: int
+        self, task_id: str, *, lease: int, refresh_at: int, message: str | None, updated_at: int
     ) -> None:
         task = self.tasks.get(task_id)
-        if task is not None and task.outcome is None:
+        if task is not None and task.outcome is None and task.claimed_until == lease:
             self.tasks[task_id] = replace(
-                task, refresh_at=refresh_at, claimed_until=0, message=message, updated_at=updated_at
+                task,
+                refresh_at=refresh_at,
+                claimed_until=0,
+                absent_at=None,
+                message=message,
+                updated_at=updated_at,
             )
 
     async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:
@@ -76,12 +81,50 @@ class MemoryStore:
         self.tasks[task_id] = replace(task, outcome=outcome, updated_at=updated_at)
         return outcome
 
+    async def latch_seen(self, task_id: str, execution: str, outcome: Outcome) -> bool:
+        task = self._running(task_id, execution)
+        if task is None:
+            return False
+        self.tasks[task_id] = replace(task, told_at=outcome.ended_at)
+        await self.latch(task_id, outcome, expires_at=task.record.expires_at)
+        return True
+
+    async def mark_due(self, task_id: str, execution: str, *, now: int, told: bool) -> bool:
+        task = self._running(task_id, execution)
+        if task is not None:
+            told_at = now if told else task.told_at
+            self.tasks[task_id] = replace(task, refresh_at=now, claimed_until=0, told_at=told_at)
+        return task is not None
+
+    async def mark_absent(self, task_id: str, *, now: int) -> int | None:
+        task = self.tasks.get(task_id)
+        if task is None or task.outcome is not None:
+            return None
+        absent_at = now if task.absent_at is None else task.absent_at
+        self.tasks[task_id] = replace(task, absent_at=absent_at)
+        return absent_at
+
+    async def open_items(self) -> AsyncIterator[OpenItem]:
+        for task in list(self.tasks.values()):
+            task_id = task.record.task_id
+            if task.outcome is None:
+                yield OpenItem(task_id, task.record.created_at, _kind_of(task))
+            for question in task.questions:
+                if question.answer is not None:
+                    yield OpenItem(task_id, question.asked_at, Open.ANSWERED)
+
+    def _running(self, task_id: str, execution: str) -> Task | None:
+        task = self.tasks.get(task_id)
+        if task is None or task.outcome is not None or task.record.execution != execution:
+            return None
+        return task
+
     async def request_cancel(self, task_id: str, *, now: int) -> None:
         task = self.tasks.get(task_id)
         if task is not None and task.outcome is None and task.cancel_requested_at is None:
             updated_at = max(task.updated_at, now)
             self.tasks[task_id] = replace(
-                task, cancel_requested_at=now, refresh_at=now, updated_at=updated_at
+                task, cancel_requested_at=now, refresh_at=now, claimed_until=0, updated_at=updated_at
             )
 
     async def note_stopped(self, task_id: str, *, now: int) -> None:
@@ -173,6 +216,12 @@ class MemoryStore:
         self.tasks[task_id] = replace(task, questions=questions)
 
 
+def _kind_of(task: Task) -> Open:
+    if task.cancel_requested_at is not None:
+        return Open.CANCELLING
+    return Open.EXPIRING if task.record.on_expire == "stop" else Open.RUNNING
+
+
 @dataclass
 class MemoryEngine:
     """`adapter.tasks.engine.Engine` that runs nothing: a test says how each execution goes on.
@@ -204,6 +253,14 @@ class MemoryEngine:
         if execution not in self.executions:
             raise ExecutionUnknown
         return self.executions[execution]
+
+    async def running(self, target: str) -> set[str]:
+        prefix = f"{target}:"
+        return {
+            name.removeprefix(prefix)
+            for name, snapshot in self.executions.items()
+            if name.startswith(prefix) and snapshot.outcome is None
+        }
 
     async def stop(self, execution: str, *, error: str, cause: str) -> None:
         if execution not in self.executions:

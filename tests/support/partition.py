@@ -28,7 +28,7 @@ def new_record(**changes: Any) -> TaskRecord:
         "created_at": NOW,
         "ttl_ms": EXPIRES - NOW,
         "poll_ms": 5_000,
-        "on_expire": "stop",
+        "on_expire": "leave",
         "result_settings": '{"mode":"auto"}',
     }
     return TaskRecord(**(settings | changes))

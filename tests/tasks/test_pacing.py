@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.tasks.clock import system_clock
-from adapter.tasks.pacing import DescribeBudget, RefreshPace
+from adapter.tasks.pacing import DescribeBudget, EventFlow, RefreshPace
 
 
 class _Seconds:
@@ -22,6 +22,17 @@ def seconds() -> _Seconds:
 
 
 def _taken(budget: DescribeBudget, attempts: int = 1000) -> int:
+    """How many urgent calls there are."""
+    return sum(budget.take(urgent=True) for _ in range(attempts))
+
+
+def _full(rate: float, burst: int, seconds: _Seconds) -> DescribeBudget:
+    budget = DescribeBudget(rate, burst, seconds)
+    seconds.now += burst / rate
+    return budget
+
+
+def _routine(budget: DescribeBudget, attempts: int = 1000) -> int:
     return sum(budget.take() for _ in range(attempts))
 
 
@@ -36,8 +47,21 @@ def test_a_clock_that_runs_behind_another_gives_the_shortest_pause() -> None:
     assert RefreshPace(2_000, 60_000).pause_ms(-5_000) == 2_000
 
 
+@pytest.mark.parametrize(
+    ("age", "pause"), [(0, 30_000), (300_000, 30_000), (600_000, 60_000), (10**9, 300_000)]
+)
+def test_the_pause_is_longer_while_events_tell_of_ends(age: int, pause: int) -> None:
+    assert RefreshPace(2_000, 60_000).pause_ms(age, with_events=True) == pause
+
+
+def test_events_never_make_a_pause_shorter() -> None:
+    pace = RefreshPace(600_000, 900_000)
+    assert pace.pause_ms(0, with_events=True) == 600_000
+    assert pace.pause_ms(10**9, with_events=True) == 900_000
+
+
 def test_a_full_bucket_gives_its_burst_and_then_its_rate(seconds: _Seconds) -> None:
-    budget = DescribeBudget(5.0, 50, seconds)
+    budget = _full(5.0, 50, seconds)
     assert _taken(budget) == 50
 
     seconds.now += 2
@@ -47,8 +71,32 @@ def test_a_full_bucket_gives_its_burst_and_then_its_rate(seconds: _Seconds) -> N
     assert _taken(budget) == 50
 
 
+def test_a_new_process_begins_with_a_few_routine_calls_and_all_the_urgent_ones(seconds: _Seconds) -> None:
+    budget = DescribeBudget(5.0, 50, seconds)
+    assert _routine(budget) == 5
+    assert _taken(budget) == 25
+
+
+def test_routine_calls_leave_half_of_the_bucket_to_urgent_ones(seconds: _Seconds) -> None:
+    budget = _full(5.0, 50, seconds)
+    assert _routine(budget) == 25
+    assert _taken(budget) == 25
+
+    seconds.now += 5
+    assert _routine(budget) == 0
+    assert _taken(budget) == 25
+
+    seconds.now += 6
+    assert _routine(budget) == 5
+
+
+@pytest.mark.parametrize("burst", [1, 2, 3])
+def test_the_smallest_bucket_serves_routine_calls_too(seconds: _Seconds, burst: int) -> None:
+    assert _routine(DescribeBudget(1.0, burst, seconds)) >= 1
+
+
 def test_a_call_that_was_not_made_after_all_is_given_back(seconds: _Seconds) -> None:
-    budget = DescribeBudget(1.0, 3, seconds)
+    budget = _full(1.0, 3, seconds)
     assert budget.take()
 
     budget.give_back()
@@ -58,8 +106,9 @@ def test_a_call_that_was_not_made_after_all_is_given_back(seconds: _Seconds) -> 
 
 
 def test_a_throttle_ends_the_burst_and_halves_the_rate_each_time(seconds: _Seconds) -> None:
-    budget = DescribeBudget(8.0, 100, seconds)
+    budget = _full(8.0, 100, seconds)
     budget.throttled()
+    assert _routine(budget) == 0
     assert _taken(budget) == 1
 
     budget.throttled()
@@ -68,7 +117,7 @@ def test_a_throttle_ends_the_burst_and_halves_the_rate_each_time(seconds: _Secon
 
 
 def test_the_rate_recovers_within_twenty_seconds(seconds: _Seconds) -> None:
-    budget = DescribeBudget(8.0, 100, seconds)
+    budget = DescribeBudget(8.0, 8, seconds)
     budget.throttled()
     assert budget.slowed
     seconds.now += 9
@@ -82,7 +131,7 @@ def test_the_rate_recovers_within_twenty_seconds(seconds: _Seconds) -> None:
 
 
 def test_throttling_without_end_leaves_some_rate(seconds: _Seconds) -> None:
-    budget = DescribeBudget(6.4, 100, seconds)
+    budget = _full(6.4, 100, seconds)
     for _ in range(50):
         budget.throttled()
     assert _taken(budget) == 1
@@ -93,13 +142,57 @@ def test_throttling_without_end_leaves_some_rate(seconds: _Seconds) -> None:
     assert _taken(budget) >= 1
 
 
-def test_an_empty_bucket_counts_as_slowed_until_it_fills(seconds: _Seconds) -> None:
-    budget = DescribeBudget(2.0, 3, seconds)
+def test_a_bucket_without_routine_calls_counts_as_slowed_until_it_fills(seconds: _Seconds) -> None:
+    budget = DescribeBudget(2.0, 4, seconds)
     assert not budget.slowed
-    _taken(budget)
+    _routine(budget)
     assert budget.slowed
     seconds.now += 0.5
     assert not budget.slowed
+
+
+# --- whether events flow -----------------------------------------------------------------------------------
+
+
+def test_events_that_are_switched_off_never_flow(seconds: _Seconds) -> None:
+    flow = EventFlow(on=False, clock=seconds)
+    flow.told()
+    assert not flow.flowing
+
+
+def test_events_are_trusted_until_several_ends_were_missed(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    for _ in range(3):
+        flow.missed()
+    assert flow.flowing
+    flow.missed()
+    assert not flow.flowing
+
+
+def test_a_few_lost_events_among_many_are_no_reason_for_distrust(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    for number in range(1_000):
+        flow.missed() if number % 100 == 0 else flow.told()
+        assert flow.flowing
+
+
+def test_trust_returns_with_events_that_come_again(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    for _ in range(10):
+        flow.missed()
+    for _ in range(28):
+        flow.told()
+    assert flow.flowing
+
+
+def test_trust_returns_with_time(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    for _ in range(5):
+        flow.missed()
+    seconds.now += 599
+    assert not flow.flowing
+    seconds.now += 1
+    assert flow.flowing
 
 
 def test_the_system_clock_tells_epoch_milliseconds() -> None:

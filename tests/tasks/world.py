@@ -14,7 +14,7 @@ import pytest
 from adapter.errors import StoreUnavailable, TaskNotFound
 from adapter.tasks.engine import Engine
 from adapter.tasks.model import Ending, Event, Outcome, Question, Task
-from adapter.tasks.pacing import DescribeBudget, RefreshPace
+from adapter.tasks.pacing import DescribeBudget, EventFlow, RefreshPace
 from adapter.tasks.service import NewTask, TaskService
 from adapter.tasks.store import TaskStore
 from tests.support.memory import ManualClock, MemoryEngine, MemoryStore
@@ -113,7 +113,9 @@ class World:
     def new_budget(self, rate: float = 5.0, burst: int = 50) -> DescribeBudget:
         return DescribeBudget(rate, burst, clock=lambda: self.clock() / 1000)
 
-    def new_process(self, budget: DescribeBudget | None = None) -> TaskService:
+    def new_process(
+        self, budget: DescribeBudget | None = None, events: EventFlow | None = None
+    ) -> TaskService:
         """Another instance of the server on the same table."""
         return TaskService(
             cast(TaskStore, self.store),
@@ -121,6 +123,7 @@ class World:
             Policy(),
             pace=self.pace,
             budget=budget or self.new_budget(),
+            events=events,
             clock=self.clock,
         )
 
@@ -164,6 +167,14 @@ class World:
 
     def end(self, task: Task, outcome: Outcome = DONE) -> None:
         self.jobs.end(task.record.execution, replace(outcome, ended_at=self.clock()))
+
+    async def tell(self, task: Task, outcome: Outcome | None = None) -> None:
+        """An event tells of an end: how, or only that there is one."""
+        task_id, execution = task.record.task_id, task.record.execution
+        if outcome is not None:
+            await self.memory.latch_seen(task_id, execution, outcome)
+        else:
+            await self.memory.mark_due(task_id, execution, now=self.clock(), told=True)
 
     def keys(self, task: Task) -> list[str]:
         return [question.key for question in task.open_questions(self.clock())]

@@ -1,0 +1,1 @@
+"""Writes the ends of executions through to their tasks, as EventBridge tells them (D7)."""

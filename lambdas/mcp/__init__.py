@@ -1,0 +1,1 @@
+"""The MCP endpoint behind API Gateway, a function URL or a load balancer."""

@@ -1,0 +1,184 @@
+"""The function by which a workflow asks a question, on the local engine's table (D9)."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from adapter.stores.dynamodb import DynamoTaskStore
+from adapter.tasks.clock import system_clock
+from adapter.tasks.model import Question, Task, TaskRecord
+from lambdas.loop import Container
+from lambdas.request_input import app
+from tests.support.adapter import form
+from tests.support.partition import HOUR, new_record
+
+TOKEN = "AAAAKgAAAAIAAAAAAAAAAexample" + "x" * 600
+ENTERED = "2027-01-15T08:00:00.250Z"
+Store = Container[DynamoTaskStore]
+
+
+@pytest.fixture(autouse=True)
+def function(environment: str) -> Iterator[None]:
+    """A new container: it has no client yet."""
+    app._dynamodb.cache_clear()
+    yield
+    app._dynamodb().close()
+    app._dynamodb.cache_clear()
+
+
+@pytest.fixture
+def record(container: Store) -> TaskRecord:
+    record = new_record(task_id=f"mcp-{secrets.token_urlsafe(16)}", created_at=system_clock())
+    container.run(lambda store: store.create(record, refresh_at=0))
+    return record
+
+
+def _payload(record: TaskRecord, **changes: Any) -> dict[str, Any]:
+    given = {"taskId": record.task_id, "token": TOKEN, "params": form("Go on?", sure="boolean"), **changes}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _task(container: Store, record: TaskRecord) -> Task:
+    task = container.run(lambda store: store.read(record.task_id))
+    assert task is not None
+    return task
+
+
+def _question(container: Store, record: TaskRecord) -> Question:
+    (question,) = _task(container, record).questions
+    return question
+
+
+def test_a_question_is_written_under_its_task(container: Store, record: TaskRecord) -> None:
+    payload = _payload(record, enteredAt=ENTERED, timeoutSeconds=3600)
+    assert app.handler(payload, None) == {"status": "registered"}
+    question = _question(container, record)
+    assert question.token == TOKEN
+    assert question.method == "elicitation/create"
+    assert json.loads(question.params)["message"] == "Go on?"
+    assert question.asked_at == 1_800_000_000_250
+    assert question.deadline == question.asked_at + 3_600_000
+    assert TOKEN[:20] not in question.key
+
+
+def test_the_written_question_goes_with_its_task(container: Store, record: TaskRecord) -> None:
+    app.handler(_payload(record), None)
+    item = _question(container, record).item
+    reply = app._dynamodb().get_item(
+        TableName=container.run(_table), Key={"pk": {"S": record.task_id}, "sk": {"S": item}}
+    )
+    assert reply["Item"]["expiresAt"] == {"N": str(-(-record.expires_at // 1000))}
+
+
+async def _table(store: DynamoTaskStore) -> str:
+    return store._table
+
+
+def test_the_time_is_optional(container: Store, record: TaskRecord) -> None:
+    app.handler(_payload(record), None)
+    question = _question(container, record)
+    assert (question.asked_at, question.deadline) == (record.created_at, None)
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        (
+            "sampling/createMessage",
+            {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 9},
+        ),
+        ("roots/list", None),
+    ],
+)
+def test_other_kinds_of_questions_are_written(
+    container: Store, record: TaskRecord, method: str, params: object
+) -> None:
+    app.handler(_payload(record, method=method, params=params), None)
+    assert _question(container, record).method == method
+
+
+def test_two_waits_of_a_task_are_two_questions(container: Store, record: TaskRecord) -> None:
+    for token in ("one", "two"):
+        app.handler(_payload(record, token=token), None)
+    assert {question.token for question in _task(container, record).questions} == {"one", "two"}
+
+
+def test_an_invocation_that_is_retried_writes_one_question(container: Store, record: TaskRecord) -> None:
+    for _ in range(3):
+        assert app.handler(_payload(record), None) == {"status": "registered"}
+    _question(container, record)
+
+
+def test_a_retry_does_not_bring_an_answered_question_back(container: Store, record: TaskRecord) -> None:
+    app.handler(_payload(record), None)
+    question = _question(container, record)
+
+    async def close(store: DynamoTaskStore) -> None:
+        await store.adopt(record.task_id, [question], expires_at=record.expires_at)
+        (adopted,) = (await _read(store)).questions
+        await store.close_question(record.task_id, adopted)
+
+    async def _read(store: DynamoTaskStore) -> Task:
+        task = await store.read(record.task_id)
+        assert task is not None
+        return task
+
+    container.run(close)
+    app.handler(_payload(record), None)
+    assert _task(container, record).questions == ()
+
+
+def test_an_unknown_task_fails_the_state(record: TaskRecord) -> None:
+    with pytest.raises(app.UnknownTask, match="mcp-unknown"):
+        app.handler(_payload(record, taskId="mcp-unknown"), None)
+
+
+def test_a_task_whose_time_to_live_is_over_fails_the_state(container: Store) -> None:
+    old = new_record(task_id=f"mcp-{secrets.token_urlsafe(16)}", created_at=system_clock() - 48 * HOUR)
+    container.run(lambda store: store.create(old, refresh_at=0))
+    with pytest.raises(app.UnknownTask):
+        app.handler(_payload(old), None)
+    assert _task(container, old).questions == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"taskId": ""}, "taskId: "),
+        ({"token": None}, "token: Field required"),
+        ({"timeoutSeconds": 0}, "timeoutSeconds: "),
+        ({"timeoutSeconds": "soon"}, "timeoutSeconds: "),
+        ({"params": "text"}, "params: "),
+        ({"surprise": 1}, "surprise: "),
+        ({"method": "guess"}, "method 'guess' is not one of"),
+        ({"params": {}}, "message: "),
+        ({"params": form(password="string")}, "secrets must not be asked for"),
+    ],
+)
+def test_what_no_client_could_show_fails_the_state_and_says_why(
+    container: Store, record: TaskRecord, changes: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(app.InvalidInputRequest) as refused:
+        app.handler(_payload(record, **changes), None)
+    assert problem in str(refused.value)
+    assert TOKEN not in str(refused.value)
+    assert _task(container, record).questions == ()
+
+
+@pytest.mark.parametrize("payload", [None, "text", [], 7])
+def test_a_payload_that_is_no_object_fails_the_state(payload: object) -> None:
+    with pytest.raises(app.InvalidInputRequest):
+        app.handler(payload, None)
+
+
+def test_trouble_with_the_table_fails_the_invocation_so_that_it_is_retried(
+    record: TaskRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADAPTER_TABLE", "no-such-table")
+    with pytest.raises(Exception, match="ResourceNotFoundException"):
+        app.handler(_payload(record), None)
