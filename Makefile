@@ -5,8 +5,10 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+PACKAGE_VENV := .venv-package
+PACKAGE_BIN := $(PACKAGE_VENV)/bin
 
-.PHONY: demo test lint format conformance interop bench setup clean
+.PHONY: demo test lint format conformance interop bench package-test setup clean
 
 demo: $(VENV)/.local
 	$(BIN)/adapter tour
@@ -33,6 +35,19 @@ interop: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python -m bench.run
 
+# The deployment, as far as it can be proven without an account: templates, build, package, container. The credentials
+# are none; the SAM CLI only wants some to be there.
+package-test: export SAM_CLI_TELEMETRY = 0
+package-test: export AWS_DEFAULT_REGION = us-east-1
+package-test: export AWS_ACCESS_KEY_ID = none
+package-test: export AWS_SECRET_ACCESS_KEY = none
+package-test: $(PACKAGE_VENV)/.ready
+	$(PACKAGE_BIN)/cfn-lint template.yaml infra/fargate.yaml
+	$(PACKAGE_BIN)/sam validate --lint
+	PYTHON=$(abspath $(PACKAGE_BIN)/python) $(PACKAGE_BIN)/sam build
+	$(PACKAGE_BIN)/python -m tests.package.package
+	PACKAGE_TEST=1 $(PACKAGE_BIN)/python -m pytest tests/package $(PYTEST_ARGS)
+
 setup: $(VENV)/.test
 
 $(VENV)/bin/python:
@@ -47,5 +62,13 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local,test]'
 	@touch $@ $(VENV)/.local
 
+$(PACKAGE_VENV)/.ready: tests/package/constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 to 3.14 is needed; set PYTHON=/path/to/python" >&2; exit 2; }
+	$(PYTHON) -m venv $(PACKAGE_VENV)
+	$(PACKAGE_BIN)/python -m pip install --quiet --disable-pip-version-check -c tests/package/constraints.txt \
+		aws-sam-cli cfn-lint packaging pytest pytest-asyncio PyYAML
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .interop .node .coverage* htmlcov .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(PACKAGE_VENV) .aws-sam .interop .node .coverage* htmlcov .mypy_cache .pytest_cache .ruff_cache \
+		.import_linter_cache
