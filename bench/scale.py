@@ -162,7 +162,9 @@ class Simulation:
         self._services = [self._service() for _ in range(plan.instances)]
         caretaker, store = self._service(), cast(TaskStore, self._table)
         self._reconciler = Reconciler(caretaker, store, self._engine, epoch_ms)
-        self._result = Result(plan, self._aws.calls.made, self._aws.calls.throttled, self._table.calls, self._ended)
+        self._result = Result(
+            plan, self._aws.calls.made, self._aws.calls.throttled, self._table.calls, self._ended
+        )
         self._work: set[asyncio.Task[Any]] = set()
 
     async def run(self) -> Result:

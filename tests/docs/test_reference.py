@@ -208,7 +208,7 @@ def test_the_attributes_that_a_workflow_may_write_are_those_that_are_read() -> N
     source = Path(items.__file__).read_text(encoding="utf-8")
     written_by_workflows = source.partition("# --- what workflows write")[2]
     read = set(re.findall(r'(?:text|number|_whole)\(item, "(\w+)"\)', written_by_workflows))
-    ours = {name for name in read if name.endswith("Token") or name in ("answer", "deliveryUntil")}
+    ours = {name for name in read if name.endswith("Token") or name in ("adopted", "answer", "deliveryUntil")}
     listed = {name for row in table(WORKFLOWS, "Item") for name in _code(row["Attributes"])}
     assert listed == (read - ours) | {"enteredAt"}
     policy = next(s.text for s in _snippets(WORKFLOWS) if '"dynamodb:Attributes"' in s.text)
