@@ -22,6 +22,8 @@ from adapter.tasks.watcher import Watcher
 
 _BACKLOG = 2048
 _STREAMS_END_SECONDS = 2
+_KEEP_ALIVE_SECONDS = 75
+"""Longer than the 60 s for which load balancers keep connections: who closes first must not be the server."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -109,6 +111,7 @@ async def serve(
         log_config=None,
         server_header=False,
         timeout_graceful_shutdown=_STREAMS_END_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     await _Server(config, parts.watcher, on_ready).serve([listener])
 

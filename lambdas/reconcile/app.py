@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -50,9 +51,10 @@ def _metric(report: Report) -> dict[str, Any]:
         "_aws": {
             "Timestamp": int(time.time() * 1000),
             "CloudWatchMetrics": [
-                {"Namespace": "McpWorkflowAdapter", "Dimensions": [[]], "Metrics": metrics}
+                {"Namespace": "McpWorkflowAdapter", "Dimensions": [["Table"]], "Metrics": metrics}
             ],
         },
+        "Table": os.environ["ADAPTER_TABLE"],
         "OpenTasks": report.open,
         "RefreshBacklog": report.backlog,
     }
