@@ -56,3 +56,10 @@ def background(*tools: Any, **settings: Any) -> Mcp:
 
 def text(result: Json) -> str:
     return str(result["content"][0]["text"])
+
+
+async def begun(mcp: Mcp, era: str = ERAS[0], **options: Any) -> tuple[Host, str]:
+    """A host with a job that goes on in the background, and its task id."""
+    host = Host(mcp, era, **options)
+    await host.call("job")
+    return host, mcp.only_task
