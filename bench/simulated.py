@@ -112,7 +112,9 @@ class StepFunctionsClient:
         self._random = random
         self._lifetime = lifetime
         self._ended = ended
-        self._buckets = {name: Bucket(size * scale, refill * scale) for name, (size, refill) in QUOTAS.items()}
+        self._buckets = {
+            name: Bucket(size * scale, refill * scale) for name, (size, refill) in QUOTAS.items()
+        }
         self._lists: dict[str, list[str]] = {}
 
     def begin(self, name: str, *, age: float, lasts: float) -> Execution:
@@ -140,7 +142,13 @@ class StepFunctionsClient:
         details = {"name": "Work"}
         return {"events": [{"type": "TaskStateEntered", "stateEnteredEventDetails": details}]}
 
-    async def list_executions(self, *, nextToken: str | None = None, maxResults: int, **_: Any) -> dict[str, Any]:  # noqa: N803
+    async def list_executions(
+        self,
+        *,
+        nextToken: str | None = None,  # noqa: N803
+        maxResults: int,  # noqa: N803
+        **_: Any,
+    ) -> dict[str, Any]:
         await self._called("ListExecutions")
         listed = self._lists.pop(nextToken) if nextToken else list(self._running)
         page = {"executions": [{"name": name} for name in listed[:maxResults]]}
@@ -187,7 +195,9 @@ class EventBus:
     Delays: log-normal, half of them above 0.5 s, 1 in 100 above 3.2 s; besides, 1 in 200 takes 10 to 60 s.
     """
 
-    def __init__(self, random: Random, lost: float, deliver: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+    def __init__(
+        self, random: Random, lost: float, deliver: Callable[[dict[str, Any]], Awaitable[None]]
+    ) -> None:
         self._random = random
         self._lost = lost
         self._deliver = deliver
