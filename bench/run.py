@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 import bench.blocked
 import bench.cold_start
 import bench.dispatch
 import bench.end_to_end
 import bench.imports
+import bench.scale
 import bench.streams  # noqa: F401 - each registers its measures
 from bench.registry import MEASURES, Figure
+from bench.report import table
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
@@ -40,23 +41,6 @@ def main(names: Sequence[str]) -> int:
     Console().print(table(figures))
     write(figures)
     return 0 if all(figure.ok for figure in figures) else 1
-
-
-def table(figures: Sequence[Figure]) -> Table:
-    shown = Table("figure", "target", title="median of rounds (smallest to largest round)")
-    for heading in ("value", "spread"):
-        shown.add_column(heading, justify="right")
-    shown.add_column("")
-    for figure in figures:
-        target = "" if figure.target is None else f"<= {number(figure.target)}"
-        spread = "" if figure.spread is None else " to ".join(map(number, figure.spread))
-        verdict = "" if figure.target is None else "ok" if figure.ok else "[red]missed[/]"
-        shown.add_row(figure.name, target, number(figure.value), spread, verdict)
-    return shown
-
-
-def number(value: float) -> str:
-    return f"{value:.2f}" if abs(value) < 10 else f"{value:,.0f}"
 
 
 def write(figures: Sequence[Figure]) -> None:

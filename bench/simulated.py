@@ -143,8 +143,12 @@ class StepFunctionsClient:
         return {"events": [{"type": "TaskStateEntered", "stateEnteredEventDetails": details}]}
 
     async def list_executions(
-        self, *, nextToken: str | None = None, maxResults: int, **_: Any
-    ) -> dict[str, Any]:  # noqa: N803
+        self,
+        *,
+        nextToken: str | None = None,  # noqa: N803
+        maxResults: int,  # noqa: N803
+        **_: Any,
+    ) -> dict[str, Any]:
         await self._called("ListExecutions")
         listed = self._lists.pop(nextToken) if nextToken else list(self._running)
         page = {"executions": [{"name": name} for name in listed[:maxResults]]}

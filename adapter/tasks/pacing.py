@@ -64,12 +64,15 @@ class EventFlow:
             self._missed /= 2
 
 
+RECOVERY_SECONDS = 300.0
+
+
 class DescribeBudget:
     """A token bucket for this process's share of an account's quota.
 
     Routine looks at what most likely still runs leave half of it to the urgent ones, and a new process begins with
-    little more than that half: many may begin at once. Being throttled halves the rate; it recovers by a twentieth
-    of the full rate each second.
+    little more than that half: many may begin at once. Being throttled halves the rate; it recovers within
+    minutes, since it may be set far too high for what other processes leave.
     """
 
     __slots__ = ("_burst", "_clock", "_full_rate", "_rate", "_reserve", "_then", "_tokens")
@@ -84,9 +87,9 @@ class DescribeBudget:
 
     @property
     def slowed(self) -> bool:
-        """True while calls are fewer than the full rate would allow, or the routine ones used up."""
+        """True while there are no routine calls: used up, or given up when one was throttled."""
         self._advance()
-        return self._rate < self._full_rate or self._tokens < 1 + self._reserve
+        return self._tokens < 1 + self._reserve
 
     def take(self, *, urgent: bool = False) -> bool:
         """Use one call. False where none is left now; `urgent`: for an execution that seems to have ended."""
@@ -110,4 +113,4 @@ class DescribeBudget:
         now = self._clock()
         elapsed, self._then = now - self._then, now
         self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
-        self._rate = min(self._full_rate, self._rate + elapsed * self._full_rate / 20)
+        self._rate = min(self._full_rate, self._rate + elapsed * self._full_rate / RECOVERY_SECONDS)

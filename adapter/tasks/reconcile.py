@@ -58,7 +58,7 @@ class Reconciler:
         self._engine = engine
         self._clock = clock
         self._expiries: dict[str, int] = {}
-        self._absent_now: set[OpenItem] = set()
+        self._absent_now: dict[OpenItem, None] = {}
 
     async def run(self, targets: Iterable[str], *, until: int) -> Report:
         """One run, until everything has been looked at or the clock reads `until` (epoch milliseconds).
@@ -155,7 +155,7 @@ class Reconciler:
         if item not in self._absent_now:
             report.absent += 1
         if now - first < TWICE_MS:
-            self._absent_now.add(item)
+            self._absent_now[item] = None
         elif await self._looked(item, report):
             report.described += 1
 

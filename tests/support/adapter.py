@@ -173,7 +173,9 @@ class Mcp:
         self.store = store or MemoryStore()
         self.engine = engine or MemoryEngine()
         self.targets = {t.name: f"arn:aws:states:eu-west-1:{ACCOUNT}:stateMachine:{t.name}" for t in tools}
-        self.settings = Settings(**{"watch_max": 0.003, "companion_tools": "off", "describe_burst": 1000, **settings})
+        self.settings = Settings(
+            **{"watch_max": 0.003, "companion_tools": "off", "describe_burst": 1000, **settings}
+        )
         self.parts: Parts = assemble(
             self.settings, Catalog(tools), self.targets, self.store, self.engine, clock=self.clock
         )
