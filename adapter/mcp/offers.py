@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -92,7 +91,7 @@ class Offers:
     async def take(self, message: Mapping[str, Any], owner: str) -> None:
         """A response that a client sent. What is not an answer to one of our requests is ignored.
 
-        Returning means that it is durable. Raises RpcError (HTTP 503).
+        Returning means that it is durable, or that its question is asked again. Raises RpcError (HTTP 503).
         """
         identifier = message.get("id")
         if not isinstance(identifier, str):
@@ -111,15 +110,20 @@ class Offers:
         except TaskNotFound:
             return
         except StoreUnavailable:
-            await self._ask_again(about, owner)
-            raise RpcError(
-                INTERNAL_ERROR, "The answer could not be kept; send it again", status=503
-            ) from None
+            if not await self._is_asked_again(about, owner):
+                text = "The answer could not be kept; send it again"
+                raise RpcError(INTERNAL_ERROR, text, status=503) from None
 
-    async def _ask_again(self, about: JsonObject, owner: str) -> None:
-        if "task" in about:
-            with suppress(StoreUnavailable, TaskNotFound):
-                await self._service.withdraw_offer(about["task"], owner, about["key"], about["session"])
+    async def _is_asked_again(self, about: JsonObject, owner: str) -> bool:
+        """Whether this session gets the question again with its next look, which spares it an HTTP error: clients
+        in use give up a connection for that."""
+        if "task" not in about:
+            return False
+        try:
+            await self._service.withdraw_offer(about["task"], owner, about["key"], about["session"])
+        except (StoreUnavailable, TaskNotFound):
+            return False
+        return True
 
     async def _keep(self, about: JsonObject, answer: JsonObject | None, owner: str) -> None:
         if not self._signer.is_mark("owner", owner, about["owner"]):

@@ -89,7 +89,7 @@ def test_a_request_that_should_fail_and_does_not_is_a_surprise(server: MemorySer
 
 
 def test_a_dev_that_does_not_start_ends_the_tour_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = {"PATH": "", "PYTHONPATH": "/nowhere"}
+    environment = {**tour._environment(), "ADAPTER_PATH": "without-a-slash"}
     monkeypatch.setattr(tour, "_environment", lambda: environment)
     with pytest.raises(Exception, match="`adapter dev` did not start"), tour._dev():
         pass

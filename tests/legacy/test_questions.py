@@ -362,7 +362,7 @@ async def test_an_answer_that_the_job_system_cannot_take_now_is_kept(
 
 
 @pytest.mark.requirement("L-10")
-async def test_an_answer_that_cannot_be_written_is_refused_and_asked_for_again_at_once(
+async def test_an_answer_that_cannot_be_written_is_asked_for_again_at_once(
     mcp: Mcp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, task_id = await begun(mcp)
@@ -376,8 +376,26 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_asked_for_again_a
         patch.setattr(mcp.store, "record_answer", unreachable)
         answered = await client.post({"jsonrpc": "2.0", "id": question["id"], "result": YES})
 
-    assert answered.status == 503
+    assert answered.status == 202
     assert len(await client.asked(task_id)) == 1
+
+
+@pytest.mark.requirement("L-10")
+async def test_an_answer_that_can_neither_be_written_nor_asked_for_again_is_refused(
+    mcp: Mcp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, task_id = await begun(mcp)
+    mcp.ask(task_id)
+    (question,) = await client.asked(task_id)
+
+    async def unreachable(*_: object, **__: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(mcp.store, "record_answer", unreachable)
+    monkeypatch.setattr(mcp.store, "release_offer", unreachable)
+    answered = await client.post({"jsonrpc": "2.0", "id": question["id"], "result": YES})
+
+    assert answered.status == 503
 
 
 @pytest.mark.requirement("L-49")
