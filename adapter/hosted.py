@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
@@ -26,10 +26,12 @@ SECRET_VARIABLE = "ADAPTER_SIGNING_KEYS_SECRET"  # noqa: S105 - the name of a va
 
 
 class HostedSettings(Settings):
-    """What a gateway has checked already is not checked again."""
+    """What a gateway has checked already is not checked again; many containers share an account's quota."""
 
     allowed_hosts: Words = ("*",)
-    inline_wait_limit: float = 24.0
+    inline_wait_limit: float = Field(default=24.0, ge=0)
+    describe_rate: float = Field(default=1.0, gt=0)
+    describe_burst: int = Field(default=20, ge=1)
     tools_source: str | None = None
     """Where the tools file is, if it is not bundled: `s3://bucket/key` or `ssm:/parameter/name`."""
     require_identity: bool = True

@@ -23,8 +23,8 @@ from tests.lambdas.hosting import event_of
 from tests.lambdas.runtime_api import RunningFunction, running
 
 COLD_ROUNDS = 11
-WARM_ROUNDS = 150
-INVOCATIONS = 20
+WARM_ROUNDS = 40
+INVOCATIONS = 100
 OF_SDK_COLD = 1 / 3
 OF_SDK_WARM = 1 / 4
 

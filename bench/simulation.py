@@ -283,10 +283,15 @@ class Simulation:
 
 def simulate(plan: Plan) -> Result:
     """Run a plan to its end."""
-    logging.getLogger("adapter").setLevel(logging.ERROR)
 
     async def run() -> Result:
         return await Simulation(plan).run()
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(run())
+    logger = logging.getLogger("adapter")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it would tell of every throttled call
+    try:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return runner.run(run())
+    finally:
+        logger.setLevel(level)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from .context import may_open_now
+
 T = TypeVar("T")
 R = TypeVar("R")
-
-_STARTS_WITHOUT_SNAPSHOT = ("on-demand", "provisioned-concurrency")
 
 
 class Container(Generic[T]):
     """What a function needs, opened once on a loop that lives as long as the container.
 
-    It is opened when the module is imported, where a function has the most CPU, but not before a snapshot is
-    taken: what a snapshot holds would be shared by every container restored from it. As a context manager it
-    closes what it opened; Lambda only ever ends the process.
+    It is opened when the module is imported (see `may_open_now`), else by the first invocation. As a context
+    manager it closes what it opened; Lambda only ever ends the process.
     """
 
     def __init__(self, opened: Callable[[], AbstractAsyncContextManager[T]]) -> None:
@@ -28,7 +26,7 @@ class Container(Generic[T]):
         self._runner = asyncio.Runner()
         self._context: AbstractAsyncContextManager[T] | None = None
         self._value: T | None = None
-        if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") in _STARTS_WITHOUT_SNAPSHOT:
+        if may_open_now():
             self._run(self._open())
 
     def run(self, use: Callable[[T], Awaitable[R]]) -> R:

@@ -76,7 +76,7 @@ def _headers(given: object) -> dict[str, str]:
     """A gateway may send one value of a name or a list of them, names that differ in case only, or null."""
     if not isinstance(given, dict):
         return {}
-    plain = {str(name).lower(): value for name, value in given.items() if isinstance(value, str)}
+    plain = {name.lower(): value for name, value in given.items() if isinstance(value, str)}
     return plain if len(plain) == len(given) else _joined(given)
 
 
@@ -84,7 +84,7 @@ def _joined(given: JsonObject) -> dict[str, str]:
     headers: dict[str, list[str]] = {}
     for name, value in given.items():
         values = value if isinstance(value, list) else [value]
-        headers.setdefault(str(name).lower(), []).extend(v for v in values if isinstance(v, str))
+        headers.setdefault(name.lower(), []).extend(v for v in values if isinstance(v, str))
     return {name: ", ".join(values) for name, values in headers.items() if values}
 
 

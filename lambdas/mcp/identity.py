@@ -11,6 +11,8 @@ JsonObject = Mapping[str, Any]
 def owner_of(context: JsonObject) -> str | None:
     """The owner that a `requestContext` proves: issuer and subject, or account and role; None: nobody."""
     authorizer = _object(context, "authorizer")
+    if not authorizer:
+        return _iam_owner(_object(context, "identity"), "caller")
     return (
         _token_owner(_object(authorizer, "claims"))
         or _token_owner(_object(_object(authorizer, "jwt"), "claims"))

@@ -21,6 +21,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adapter.mcp.inputs import request_problem
+from lambdas.context import may_open_now
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -109,3 +110,7 @@ def _dynamodb() -> DynamoDBClient:
     """One client per container."""
     client: DynamoDBClient = boto3.client("dynamodb")
     return client
+
+
+if may_open_now():
+    _dynamodb()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import secrets
 from collections.abc import Iterator
@@ -182,3 +183,11 @@ def test_trouble_with_the_table_fails_the_invocation_so_that_it_is_retried(
     monkeypatch.setenv("ADAPTER_TABLE", "no-such-table")
     with pytest.raises(Exception, match="ResourceNotFoundException"):
         app.handler(_payload(record), None)
+
+
+@pytest.mark.parametrize(("start", "clients"), [("on-demand", 1), ("snap-start", 0)])
+def test_the_client_is_made_while_the_function_starts_but_not_before_a_snapshot(
+    start: str, clients: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_INITIALIZATION_TYPE", start)
+    assert importlib.reload(app)._dynamodb.cache_info().currsize == clients
