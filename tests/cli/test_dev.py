@@ -110,7 +110,9 @@ def test_it_ends_quietly_when_asked_before_it_is_ready(tools: Path) -> None:
     with Console("dev", "--tools", str(tools), "--port", "0") as console:
         wait_until(lambda: children_of(console.process.pid), otherwise="started its engine")
         # Python may swallow an interrupt that comes inside a callback: whoever asks, asks again, as people do.
-        while console.process.poll() is None:
+        for _ in range(10):
+            if console.process.poll() is not None:
+                break
             console.process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 console.process.wait(2)
