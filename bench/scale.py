@@ -27,8 +27,8 @@ from bench.simulation import Plan, Result, simulate
 
 PERCENTS = (50, 99, 100)
 TOLD_SECONDS = 2.0
-RUN_SECONDS = 10.0
-"""How long a run of the reconciler may take until it has found what ended before it."""
+RUN_SECONDS = 20.0
+"""How long a run of the reconciler may take until it has found what ended before it: two lists, a pause, the looks."""
 RUNS: dict[str, dict[str, Any]] = {
     "with events": {},
     "without events": {"events": False},

@@ -207,9 +207,10 @@ class Simulation:
         await written(cast(TaskStore, self._table), read_status_event(event), epoch_ms())
 
     async def _reconcile(self) -> None:
+        loop, every = asyncio.get_running_loop(), self._plan.reconcile_seconds
         while True:
-            await asyncio.sleep(self._plan.reconcile_seconds)
-            until = epoch_ms() + int((self._plan.reconcile_seconds - 5) * 1000)
+            await asyncio.sleep(every - loop.time() % every)
+            until = epoch_ms() + int((every - 5) * 1000)
             self._result.reports.append(await self._reconciler.run([MACHINE], until=until))
 
     # --- clients -----------------------------------------------------------------------------------------------

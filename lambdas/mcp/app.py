@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
 from adapter.hosted import Hosted, open_hosted
 from adapter.mcp import jsonrpc, sse
 from adapter.mcp.endpoint import error_reply
-from adapter.mcp.exchange import ANONYMOUS, KEEP_ALIVE, Reply, Request
+from adapter.mcp.exchange import ANONYMOUS, KEEP_ALIVE, Frame, Reply, Request
 from adapter.mcp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from lambdas.context import Context
+from lambdas.deadline import Deadline
 from lambdas.loop import Container
 
 from .events import HttpEvent, UnknownEvent, read_event
@@ -29,6 +30,7 @@ _REPLIES_END_SECONDS = 0.3
 """How long before it any reply is given up."""
 
 _container = Container(open_hosted)
+_deadline = Deadline()
 
 
 def handler(event: object, context: Context) -> dict[str, Any]:
@@ -49,15 +51,20 @@ def handler(event: object, context: Context) -> dict[str, Any]:
 async def answer(hosted: Hosted, http: HttpEvent, seconds: float) -> dict[str, Any]:
     """`seconds`: how long the function may take."""
     try:
-        async with asyncio.timeout(max(seconds - _REPLIES_END_SECONDS, 0)):
-            reply = await _reply(hosted, http, seconds)
-            body = await _whole(reply)
+        reply, body = await _deadline.within(
+            seconds - _REPLIES_END_SECONDS, _whole_reply(hosted, http, seconds)
+        )
     except TimeoutError:
         logger.exception("A request was given up: its time is over")
         return _failed(http, 504, "There was not enough time to answer")
     if not _fits(body):
         return _failed(http, 500, "The reply is too large; ask for fewer tasks at once")
     return http.reply(reply.status, reply.headers, body)
+
+
+async def _whole_reply(hosted: Hosted, http: HttpEvent, seconds: float) -> tuple[Reply, bytes]:
+    reply = await _reply(hosted, http, seconds)
+    return reply, reply.body if isinstance(reply.body, bytes) else await _joined(reply.body)
 
 
 async def _reply(hosted: Hosted, http: HttpEvent, seconds: float) -> Reply:
@@ -106,10 +113,8 @@ def _failed(http: HttpEvent, status: int, message: str) -> dict[str, Any]:
     return http.reply(status, {"content-type": "application/json"}, body)
 
 
-async def _whole(reply: Reply) -> bytes:
-    if isinstance(reply.body, bytes):
-        return reply.body
-    async with aclosing(reply.body) as frames:
+async def _joined(stream: AsyncGenerator[Frame, None]) -> bytes:
+    async with aclosing(stream) as frames:
         return b"".join([sse.encode(frame) async for frame in frames if frame != KEEP_ALIVE])
 
 

@@ -64,7 +64,7 @@ def read_event(event: object) -> HttpEvent:
     return HttpEvent(
         method=method.upper(),
         path=path,
-        headers=_headers(event.get("headers")) | _headers(several),
+        headers=_headers(event.get("headers")) | (_headers(several) if several else {}),
         body=_body(event),
         context=context,
         from_load_balancer="elb" in context,
