@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import PASS, Lab, error_code
+from .conftest import PASS, Lab, error_code, eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -46,8 +46,13 @@ async def test_a_definition_that_is_refused_has_an_error_code(lab: Lab) -> None:
 
 
 async def waiting(lab: Lab) -> str:
+    """An execution whose history is whole: its second state has gone as far as it can without an answer."""
     execution = await lab.start(await lab.machine({"Type": "Pass", "Next": "B"}, lab.wait()))
-    await lab.tokens(execution)
+
+    async def submitted() -> bool:
+        return any(event["type"] == "TaskSubmitted" for event in await lab.events(execution))
+
+    await eventually(submitted)
     return execution
 
 
