@@ -122,10 +122,14 @@ def _startable(arn: str) -> str:
     return arn
 
 
+def configured_region(session: AioSession) -> str | None:
+    """botocore reads AWS_DEFAULT_REGION only; containers and people set AWS_REGION."""
+    return session.get_config_variable("region") or os.environ.get("AWS_REGION")
+
+
 def _session() -> AioSession:
     session = get_session()
-    # botocore reads AWS_DEFAULT_REGION only; containers and people set AWS_REGION.
-    region = session.get_config_variable("region") or os.environ.get("AWS_REGION")
+    region = configured_region(session)
     if not region:
         raise ConfigurationError("no AWS region is set: set AWS_REGION")
     session.set_config_variable("region", region)

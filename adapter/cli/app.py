@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,10 @@ Decline = Annotated[
     bool, typer.Option("--decline", help="Decline every question that no --answer is left for.")
 ]
 Url = Annotated[str, typer.Option("--url", help="The MCP endpoint.", envvar="ADAPTER_URL")]
+Iam = Annotated[
+    bool,
+    typer.Option("--iam", help="Sign requests with AWS credentials, for an endpoint that asks for them."),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the last state as one JSON object; never prompt.")
 ]
@@ -109,11 +114,13 @@ def call(
     answer: GivenAnswers = None,
     decline: Decline = False,
     url: Url = defaults.URL,
+    iam: Iam = False,
     as_json: AsJson = False,
     patience: Patience = defaults.PATIENCE,
 ) -> None:
     """Call a tool as a task and follow it; questions are asked in the terminal.
 
+    An access token for the endpoint is read from the variable ADAPTER_TOKEN.
     Ctrl-C cancels the task and waits for its end; a second Ctrl-C leaves at once.
     The result goes to stdout, everything else to stderr.
     """
@@ -129,6 +136,8 @@ def call(
         answers=answer or (),
         decline=decline,
         patience=patience,
+        iam=iam,
+        token=os.environ.get("ADAPTER_TOKEN"),
     )
     raise typer.Exit(command.run(options))
 

@@ -18,6 +18,7 @@ import typer
 from . import defaults
 from .answers import Answers, NoAnswer
 from .arguments import GivenArguments, json_object
+from .authorization import authorization
 from .client import FORMS, TASKS, JsonObject, McpClient, RequestRefused, connected
 from .display import Display, Lines, Live
 from .exits import CommandError, ExitCode
@@ -39,6 +40,8 @@ class CallOptions:
     answers: Sequence[str] = ()
     decline: bool = False
     patience: float = defaults.PATIENCE
+    iam: bool = False
+    token: str | None = None
 
 
 class ConsoleTerminal:
@@ -116,7 +119,8 @@ class _Call:
         self._follower: Follower | None = None
 
     async def run(self) -> ExitCode:
-        async with connected(self._options.url, {**TASKS, **FORMS}) as client:
+        who = authorization(iam=self._options.iam, token=self._options.token)
+        async with connected(self._options.url, {**TASKS, **FORMS}, who) as client:
             follower = self._follower = Follower(
                 client, self._answers, self._display, patience=self._options.patience
             )
@@ -153,6 +157,8 @@ class _Call:
         words = ["adapter", "call", "--task", self._follower.task_id]
         if self._options.url != defaults.URL:
             words += ["--url", self._options.url]
+        if self._options.iam:
+            words += ["--iam"]
         return f"{text.rstrip('.')}. Get back to the task with: {shlex.join(words)}"
 
     def _with_way_back(self, problem: CommandError) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapter.aws import Aws, open_aws
+from adapter.aws import Aws, open_aws, open_client
 from adapter.errors import ConfigurationError
 from adapter.local.deploy import machine_name
 from adapter.main import check_catalog
@@ -23,9 +23,13 @@ from .exits import ExitCode
 from .findings import Finding
 from .output import console
 from .probes import engine_permissions, is_denial, store_permissions
+from .workflow_role import workflow_permissions
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from types_aiobotocore_stepfunctions.type_defs import DescribeStateMachineOutputTypeDef
+
+_STYLES = {"ok": None, "problem": "red", "unknown": "yellow"}
 
 
 def run(tools: Path | None) -> ExitCode:
@@ -52,10 +56,12 @@ async def examine(settings: Settings) -> list[Finding]:
                 return findings
             findings += await table_findings(aws, settings.table)
             for target, names in (await _targets(aws, catalog, findings)).items():
-                machine = await state_machine(aws, target, names)
-                findings.append(machine)
-                if not machine.problem:
+                finding, machine = await state_machine(aws, target, names)
+                findings.append(finding)
+                if machine is not None:
                     findings += await engine_permissions(aws.stepfunctions, target)
+                    async with open_client("iam") as iam:
+                        findings += await workflow_permissions(iam, machine, settings.table)
     except ConfigurationError as error:
         findings.append(Finding.bad("AWS", str(error)))
     return findings
@@ -100,8 +106,13 @@ async def _targets(aws: Aws, catalog: Catalog, findings: list[Finding]) -> dict[
     return targets
 
 
-async def state_machine(aws: Aws, target: str, tools: Iterable[str]) -> Finding:
-    """Whether a target exists and can run tasks; an alias is described together with its state machine."""
+async def state_machine(
+    aws: Aws, target: str, tools: Iterable[str]
+) -> tuple[Finding, DescribeStateMachineOutputTypeDef | None]:
+    """Whether a target exists and can run tasks, and if so what AWS tells of it.
+
+    An alias is described together with its state machine.
+    """
     subject = f"state machine of {', '.join(tools)}"
     qualifier = target.split(":")[7:]
     arn = target if qualifier and qualifier[0].isdecimal() else ":".join(target.split(":")[:7])
@@ -110,12 +121,13 @@ async def state_machine(aws: Aws, target: str, tools: Iterable[str]) -> Finding:
             await aws.stepfunctions.describe_state_machine_alias(stateMachineAliasArn=target)
         machine = await aws.stepfunctions.describe_state_machine(stateMachineArn=arn)
     except (ClientError, BotoCoreError) as error:
-        return Finding.bad(subject, f"{target}: {_machine_problem(error)}")
+        return Finding.bad(subject, f"{target}: {_machine_problem(error)}"), None
     if machine["type"] != "STANDARD":
-        return Finding.bad(subject, f"{target} is {machine['type']}; only STANDARD can run as a task")
+        text = f"{target} is {machine['type']}; only STANDARD can run as a task"
+        return Finding.bad(subject, text), None
     if machine.get("status") == "DELETING":
-        return Finding.bad(subject, f"{target} is being deleted")
-    return Finding.good(subject, f"{machine_name(target)} is STANDARD and active")
+        return Finding.bad(subject, f"{target} is being deleted"), None
+    return Finding.good(subject, f"{machine_name(target)} is STANDARD and active"), machine
 
 
 def _machine_problem(error: Exception) -> str:
@@ -137,6 +149,5 @@ def _table(findings: Iterable[Finding]) -> Table:
     table.add_column(overflow="fold", ratio=1)
     table.add_column(overflow="fold", ratio=3)
     for finding in findings:
-        mark, style = ("problem", "red") if finding.problem else ("ok", "green")
-        table.add_row(mark, finding.subject, finding.text, style=style if finding.problem else None)
+        table.add_row(finding.mark, finding.subject, finding.text, style=_STYLES[finding.mark])
     return table

@@ -17,6 +17,7 @@ from adapter import __version__
 from adapter.mcp.meta import CAPABILITIES_KEY, MODERN_VERSION, PREFIX, TASKS_EXTENSION, VERSION_KEY
 from adapter.tools.schema import header_parameters
 
+from .authorization import Anonymous, Authorization
 from .exits import CommandError, ExitCode
 
 JsonObject = dict[str, Any]
@@ -30,6 +31,7 @@ _CONNECT_SECONDS = 5.0
 _SILENCE_SECONDS = 60.0
 """Longer than the pause between two keep-alive comments of an open stream."""
 _PASSING_STATUS = (429, 500, 502, 503, 504)
+_NOT_ADMITTED = (401, 403)
 _INTERNAL_ERROR = -32603
 _MAX_PAGES = 100
 
@@ -40,6 +42,20 @@ class ServerUnreachable(CommandError):
     def __init__(self, message: str, *, passing: bool = True) -> None:
         super().__init__(message, ExitCode.UNREACHABLE)
         self.passing = passing
+
+
+class NotAdmitted(CommandError):
+    """The endpoint, or a gateway before it, does not accept who is calling."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        told = _loaded(body)
+        error = told.get("error")
+        reason = error.get("message") if isinstance(error, dict) else told.get("message") or error
+        super().__init__(
+            f"the endpoint answered HTTP {status} ({reason or 'no reason given'}); if it wants to know who calls, "
+            "sign with AWS credentials (--iam) or set an access token (ADAPTER_TOKEN)",
+            ExitCode.UNREACHABLE,
+        )
 
 
 class RequestRefused(CommandError):
@@ -59,10 +75,17 @@ class RequestRefused(CommandError):
 class McpClient:
     """Requests to one endpoint. `capabilities` are declared in each."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, capabilities: JsonObject) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        capabilities: JsonObject,
+        authorization: Authorization,
+    ) -> None:
         self._session = session
         self._url = url
         self._capabilities = capabilities
+        self._authorization = authorization
         self._ids = count(1)
 
     async def request(
@@ -142,11 +165,14 @@ class McpClient:
             "MCP-Protocol-Version": MODERN_VERSION,
             "Mcp-Method": method,
             **({"Mcp-Name": _header_value(name)} if name is not None else {}),
+            **(headers or {}),
         }
+        body = orjson.dumps(message)
+        proof = await self._authorization.headers(self._url, standard, body)
         try:
-            async with self._session.post(
-                self._url, data=orjson.dumps(message), headers={**standard, **(headers or {})}
-            ) as response:
+            async with self._session.post(self._url, data=body, headers={**standard, **proof}) as response:
+                if response.status in _NOT_ADMITTED:
+                    raise NotAdmitted(response.status, await response.read())
                 async for reply in _replies(response):
                     yield reply
         except (aiohttp.ClientError, OSError) as error:
@@ -154,13 +180,15 @@ class McpClient:
 
 
 @asynccontextmanager
-async def connected(url: str, capabilities: JsonObject) -> AsyncIterator[McpClient]:
+async def connected(
+    url: str, capabilities: JsonObject, authorization: Authorization | None = None
+) -> AsyncIterator[McpClient]:
     """A client of the endpoint at `url`. Each request has its own connection: answers may take days."""
     local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=not local) as session:
-        yield McpClient(session, url, capabilities)
+        yield McpClient(session, url, capabilities, authorization or Anonymous())
 
 
 async def _replies(response: aiohttp.ClientResponse) -> AsyncIterator[JsonObject]:
@@ -192,15 +220,21 @@ def _reason(error: Exception) -> str:
 
 
 def _parsed(body: bytes, status: int) -> JsonObject:
-    try:
-        message = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        message = None
-    if isinstance(message, dict) and message.keys() & {"result", "error", "method"}:
+    message = _loaded(body)
+    if message.keys() & {"result", "error", "method"}:
         return message
     raise ServerUnreachable(
         f"the server answered HTTP {status} without an MCP message", passing=status in _PASSING_STATUS
     )
+
+
+def _loaded(body: bytes) -> JsonObject:
+    """The JSON object that a body is; empty where it is none."""
+    try:
+        message = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _result(message: JsonObject) -> JsonObject:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked; the text of a problem says what to do."""
+    """One thing that was checked; the text of a problem, or of what could not be checked, says what to do."""
 
     subject: str
     text: str
-    problem: bool
+    mark: Literal["ok", "problem", "unknown"]
+
+    @property
+    def problem(self) -> bool:
+        return self.mark == "problem"
 
     @classmethod
     def good(cls, subject: str, text: str) -> Finding:
-        return cls(subject, text, problem=False)
+        return cls(subject, text, "ok")
 
     @classmethod
     def bad(cls, subject: str, text: str) -> Finding:
-        return cls(subject, text, problem=True)
+        return cls(subject, text, "problem")
+
+    @classmethod
+    def unknown(cls, subject: str, text: str) -> Finding:
+        return cls(subject, text, "unknown")

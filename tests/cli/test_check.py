@@ -189,19 +189,20 @@ def _aws(stepfunctions: Any) -> Any:
 
 async def test_an_alias_is_looked_at_together_with_its_state_machine() -> None:
     client = _Machines()
-    finding = await state_machine(_aws(client), f"{_MACHINE}:live", ["work"])
+    finding, _ = await state_machine(_aws(client), f"{_MACHINE}:live", ["work"])
     assert not finding.problem
     assert client.asked == [f"{_MACHINE}:live", _MACHINE]
 
 
 async def test_a_version_is_looked_at_as_itself() -> None:
     client = _Machines()
-    assert not (await state_machine(_aws(client), f"{_MACHINE}:3", ["work"])).problem
+    finding, _ = await state_machine(_aws(client), f"{_MACHINE}:3", ["work"])
+    assert not finding.problem
     assert client.asked == [f"{_MACHINE}:3"]
 
 
 async def test_a_state_machine_that_is_being_deleted_is_a_problem() -> None:
-    finding = await state_machine(_aws(_Machines(status="DELETING")), _MACHINE, ["work"])
+    finding, _ = await state_machine(_aws(_Machines(status="DELETING")), _MACHINE, ["work"])
     assert finding.problem
     assert "is being deleted" in finding.text
 
@@ -215,7 +216,7 @@ async def test_a_state_machine_that_is_being_deleted_is_a_problem() -> None:
     ],
 )
 async def test_why_a_state_machine_cannot_be_looked_at_is_told(code: str, told: str) -> None:
-    finding = await state_machine(_aws(_Client(describe_state_machine=code)), _MACHINE, ["work"])
+    finding, _ = await state_machine(_aws(_Client(describe_state_machine=code)), _MACHINE, ["work"])
     assert finding.problem
     assert told in finding.text
 
@@ -225,7 +226,7 @@ async def test_an_endpoint_that_is_lost_meanwhile_is_a_problem() -> None:
     lost.query = lost.describe_state_machine = AsyncMock(
         side_effect=EndpointConnectionError(endpoint_url="x")
     )
-    assert (await state_machine(_aws(lost), _MACHINE, ["work"])).problem
+    assert (await state_machine(_aws(lost), _MACHINE, ["work"]))[0].problem
     (finding,) = await store_permissions(lost, "tasks")
     assert "dynamodb:Query answers Could not connect" in finding.text
 

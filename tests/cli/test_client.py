@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from adapter.cli.client import FORMS, TASKS, McpClient, RequestRefused, ServerUnreachable, connected
+from adapter.cli.client import (
+    FORMS,
+    TASKS,
+    McpClient,
+    NotAdmitted,
+    RequestRefused,
+    ServerUnreachable,
+    connected,
+)
 from adapter.cli.exits import CommandError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -129,6 +137,28 @@ async def test_a_reply_that_is_no_message_is_told_by_its_status(status: int, pas
         with pytest.raises(ServerUnreachable, match=f"HTTP {status} without an MCP message") as lost:
             await client.request("tools/list", {})
     assert lost.value.passing is passing
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            '{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Missing Authentication Token"}}',
+            "Missing",
+        ),
+        ('{"message": "Forbidden"}', "Forbidden"),
+        ('{"error": "invalid_token"}', "invalid_token"),
+        ("<html>no</html>", "no reason given"),
+    ],
+)
+async def test_who_is_not_admitted_learns_how_to_say_who_calls(status: int, body: str, reason: str) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(text=body, status=status, content_type="application/json")
+
+    async with _client_of(handler) as client:
+        with pytest.raises(NotAdmitted, match=rf"HTTP {status} \({reason}.*--iam.*ADAPTER_TOKEN"):
+            await client.request("tools/list", {})
 
 
 async def test_a_connection_that_breaks_is_unreachable() -> None:

@@ -34,7 +34,7 @@ TOOLS = ROOT / "docs" / "tools.md"
 WORKFLOWS = ROOT / "docs" / "workflows.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
-_ELSEWHERE = {"ADAPTER_TOOLS_FILE", "ADAPTER_URL"}
+_ELSEWHERE = {"ADAPTER_TOKEN", "ADAPTER_TOOLS_FILE", "ADAPTER_URL"}
 """Variables that are not settings of the server but options of a command."""
 
 
