@@ -51,10 +51,7 @@ class SignedEndpoint:
     def _signed(self, method: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
         if self._account is None:
             return headers
-        given = self._account.credentials
-        credentials = Credentials(
-            given["aws_access_key_id"], given["aws_secret_access_key"], given.get("aws_session_token")
-        )
+        credentials = Credentials(self._account.key, self._account.secret, self._account.token)
         signed = AWSRequest(method, self._url, data=body, headers=headers)
         SigV4Auth(credentials, "execute-api", REGION).add_auth(signed)
         return dict(signed.headers)

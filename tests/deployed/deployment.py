@@ -10,8 +10,9 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +54,38 @@ class Account:
     """An AWS account, seen by who holds these credentials."""
 
     endpoint: str
-    credentials: Mapping[str, str]
-    """Arguments of a boto3 client."""
+    key: str
+    secret: str
+    token: str | None = None
 
     def client(self, service: str) -> Any:
-        return boto3.client(
-            service,  # type: ignore[call-overload]
-            region_name=REGION,
-            endpoint_url=self.endpoint,
-            **self.credentials,
-        )
+        return _client(self, service)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of a process that acts as this one."""
+        keys = {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
+        token = {"AWS_SESSION_TOKEN": self.token} if self.token else {}
+        return {"AWS_ENDPOINT_URL": self.endpoint, "AWS_REGION": REGION, **keys, **token}
+
+
+@cache
+def _client(account: Account, service: str) -> Any:
+    """Of one session for all, which reads the models of services once."""
+    session: Any = _session()
+    return session.client(
+        service,
+        region_name=REGION,
+        endpoint_url=account.endpoint,
+        aws_access_key_id=account.key,
+        aws_secret_access_key=account.secret,
+        aws_session_token=account.token,
+    )
+
+
+@cache
+def _session() -> boto3.Session:
+    return boto3.Session()
 
 
 @dataclass(frozen=True)
@@ -74,8 +97,7 @@ class Deployment:
 
     @cached_property
     def administrator(self) -> Account:
-        key, secret = ROOT_USER["AWS_ACCESS_KEY_ID"], ROOT_USER["AWS_SECRET_ACCESS_KEY"]
-        return Account(self.endpoint, {"aws_access_key_id": key, "aws_secret_access_key": secret})
+        return Account(self.endpoint, ROOT_USER["AWS_ACCESS_KEY_ID"], ROOT_USER["AWS_SECRET_ACCESS_KEY"])
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:
@@ -97,39 +119,39 @@ class Deployment:
         """Of the MCP endpoint, by the path at which the emulator serves APIs: no name has to be resolved."""
         return f"{self.endpoint}/_aws/execute-api/{self.resources['Api']}/live/mcp"
 
-    def caller(self, name: str, session: str = "e2e", *, permitted: bool = True) -> Account:
-        """A session of a role, made on first use; `permitted` to invoke the API as the output InvokeArn says."""
-        iam = self.administrator.client("iam")
-        try:
-            iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(_document(_MAY_ASSUME)))
-        except iam.exceptions.EntityAlreadyExistsException:
-            pass
-        if permitted:
-            may = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": self.outputs["InvokeArn"]}
-            iam.put_role_policy(RoleName=name, PolicyName="invoke", PolicyDocument=json.dumps(_document(may)))
-        return self._assumed(name, session)
+    def caller(self, name: str, session: str = "e2e") -> Account:
+        """A session of a role that may invoke the API, as the output InvokeArn says."""
+        return self.assumed(name, session, allow("execute-api:Invoke", self.outputs["InvokeArn"]))
 
-    def function_role(self, logical_id: str) -> Account:
+    def assumed(self, name: str, session: str = "e2e", *statements: Mapping[str, Any]) -> Account:
+        """A session of a role with these permissions, made on first use."""
+        iam = self.administrator.client("iam")
+        with suppress(iam.exceptions.EntityAlreadyExistsException):
+            iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(_MAY_ASSUME))
+        if statements:
+            iam.put_role_policy(RoleName=name, PolicyName="e2e", PolicyDocument=_document(*statements))
+        return self._session(name, session)
+
+    def role(self, logical_id: str) -> Account:
         """A session of a role of the stack. Its permissions stay as deployed; it only may be assumed by us too."""
-        iam, name = self.administrator.client("iam"), self.resources[logical_id]
+        iam, name = self.administrator.client("iam"), self.resources.get(logical_id, logical_id)
         trusted = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
         if _MAY_ASSUME not in trusted["Statement"]:
             trusted["Statement"].append(_MAY_ASSUME)
             iam.update_assume_role_policy(RoleName=name, PolicyDocument=json.dumps(trusted))
-        return self._assumed(name, "e2e")
+        return self._session(name, "e2e")
 
-    def _assumed(self, role: str, session: str) -> Account:
+    def _session(self, role: str, session: str) -> Account:
         sts = self.administrator.client("sts")
         given = sts.assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{role}", RoleSessionName=session)
         keys = given["Credentials"]
-        return Account(
-            self.endpoint,
-            {
-                "aws_access_key_id": keys["AccessKeyId"],
-                "aws_secret_access_key": keys["SecretAccessKey"],
-                "aws_session_token": keys["SessionToken"],
-            },
-        )
+        return Account(self.endpoint, keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
+
+    def status(self, machine: str, task_id: str) -> str:
+        """Of a task's execution, as Step Functions tells it past the adapter; `machine` is its ARN."""
+        arn = f"{machine.replace(':stateMachine:', ':execution:')}:{task_id}"
+        client = self.administrator.client("stepfunctions")
+        return str(client.describe_execution(executionArn=arn)["status"])
 
 
 def deploy(endpoint: str, log: Path) -> Deployment:
@@ -205,7 +227,7 @@ def _create_own_machine(deployment: Deployment) -> None:
         "Principal": {"Service": "states.amazonaws.com"},
         "Action": "sts:AssumeRole",
     }
-    role = iam.create_role(RoleName=OWN, AssumeRolePolicyDocument=json.dumps(_document(trusted)))
+    role = iam.create_role(RoleName=OWN, AssumeRolePolicyDocument=_document(trusted))
     iam.attach_role_policy(RoleName=OWN, PolicyArn=deployment.outputs["PipelineAskPolicyArn"])
     asking = {**json.loads(deployment.outputs["AskSnippet"]), "Next": "Done"}
     states = {"Ask": asking, "Done": {"Type": "Succeed", "OutputPath": "$.answer"}}
@@ -225,5 +247,10 @@ _MAY_ASSUME = {
 }
 
 
-def _document(*statements: Mapping[str, Any]) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": list(statements)}
+def allow(actions: str | list[str], resources: str | list[str]) -> dict[str, Any]:
+    """A statement of a policy."""
+    return {"Effect": "Allow", "Action": actions, "Resource": resources}
+
+
+def _document(*statements: Mapping[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})

@@ -35,7 +35,6 @@ ROOT_USER = {
 }
 """The credentials of whoever deploys. The emulator lets this key do everything."""
 _READY_SECONDS = 60.0
-_END_SECONDS = 10.0
 
 
 class EmulatorError(Exception):
@@ -104,10 +103,7 @@ def _is_healthy(port: int) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With the processes of functions, which are of its group."""
-    process.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_END_SECONDS)
+    """At once, with the processes of functions, which are of its group: nothing of it is kept."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -128,7 +124,8 @@ def main() -> int:
         sys.stderr.write(f"{problem}\n")
         return 1
     except KeyboardInterrupt:
-        return 0
+        pass
+    return 0
 
 
 def _interrupted(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -19,13 +19,6 @@ REPORT = {"day": "2026-07-28"}
 OWN = str(OWN_TOOL["name"])
 
 
-def status_of(deployment: Deployment, machine: str, task_id: str) -> str:
-    """What Step Functions says, past the adapter."""
-    arn = f"{deployment.resources[machine].replace(':stateMachine:', ':execution:')}:{task_id}"
-    client = deployment.administrator.client("stepfunctions")
-    return str(client.describe_execution(executionArn=arn)["status"])
-
-
 async def test_the_tools_are_those_of_the_file_that_the_stack_names(ada: Caller) -> None:
     """`own_approval` is only in the file in S3 that the parameter ToolsObject names."""
     tools = (await ada.call("tools/list")).result["tools"]
@@ -79,7 +72,7 @@ async def test_a_cancelled_task_ends_and_its_execution_is_stopped(
     await ada.cancel(task_id)
 
     assert (await ada.ended(task_id))["status"] == "cancelled"
-    assert status_of(deployment, "OrderApproval", task_id) == "ABORTED"
+    assert deployment.status(deployment.resources["OrderApproval"], task_id) == "ABORTED"
 
 
 async def test_a_workflow_that_fails_says_why(ada: Caller) -> None:
@@ -166,7 +159,7 @@ async def test_a_legacy_task_is_cancelled(ada: Caller, deployment: Deployment) -
 
     await ada.ended(task_id)
     assert await client.status(task_id) == "cancelled"
-    assert status_of(deployment, "OrderApproval", task_id) == "ABORTED"
+    assert deployment.status(deployment.resources["OrderApproval"], task_id) == "ABORTED"
 
 
 async def _result(ada: Caller, client: LegacyClient, task_id: str) -> dict[str, Any]:
