@@ -58,8 +58,8 @@ e2e:
 	ADAPTER_BUILD=native PYTHON=$(abspath $(E2E_BIN)/python) $(PACKAGE_BIN)/sam build --build-dir .aws-sam/e2e
 	E2E_TEST=1 $(BIN)/python -m pytest tests/deployed $(PYTEST_ARGS)
 
-emulator: $(VENV)/.test $(E2E_VENV)/.ready
-	$(BIN)/python -m tests.deployed.emulator
+emulator: $(PACKAGE_VENV)/.ready $(E2E_VENV)/.ready
+	@$(E2E_BIN)/python -m tests.deployed.emulator
 
 setup: $(VENV)/.test
 

@@ -34,6 +34,8 @@ ROOT_USER = {
     "AWS_DEFAULT_REGION": REGION,
 }
 """The credentials of whoever deploys. The emulator lets this key do everything."""
+BUILD = {"ADAPTER_BUILD": "native", "PYTHON": str(ENVIRONMENT / "bin" / "python")}
+"""Makes `sam build` a package for the Python with which the emulator runs functions, whatever Runtime says."""
 _READY_SECONDS = 60.0
 
 
@@ -116,8 +118,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _interrupted)
     try:
         with emulated(port) as endpoint:
-            exports = " ".join(f"{name}={value}" for name, value in ROOT_USER.items())
-            sys.stdout.write(f"\nIn another terminal:\nexport AWS_ENDPOINT_URL={endpoint} {exports}\n\n")
+            settings = {"AWS_ENDPOINT_URL": endpoint, **ROOT_USER, **BUILD}
+            exports = " ".join(f"{name}={value}" for name, value in settings.items())
+            sys.stdout.write(f"\nIn another terminal:\nexport {exports}\n\n")
             sys.stdout.flush()
             signal.pause()
     except EmulatorError as problem:

@@ -1,9 +1,9 @@
 """Who may call the deployed API, whose tasks they see, and what the roles of the stack may do.
 
-The emulator verifies signatures and decides by the actions and resources of the deployed policies. It does not know
-the conditions `dynamodb:LeadingKeys`, `dynamodb:Attributes`, `dynamodb:ReturnValues`, `states:StateMachineQualifier` and
-`aws:ResourceTag`, and asks no policy for what a state machine does itself: how narrow the policy of pipelines is, is not
-proven here.
+The emulator verifies signatures and decides by the actions and resources of the deployed policies. How narrow the policy
+of pipelines is, is not proven here: it does not know `dynamodb:LeadingKeys`, `dynamodb:Attributes` and
+`dynamodb:ReturnValues`, nor the conditions on qualifiers and tags of state machines, and asks no policy at all for what
+a state machine does itself.
 """
 
 from __future__ import annotations
