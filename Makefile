@@ -7,8 +7,10 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 PACKAGE_VENV := .venv-package
 PACKAGE_BIN := $(PACKAGE_VENV)/bin
+E2E_VENV := .venv-e2e
+E2E_BIN := $(E2E_VENV)/bin
 
-.PHONY: demo test lint format conformance interop bench package-test setup clean
+.PHONY: demo test lint format conformance interop bench package-test e2e emulator setup clean
 
 demo: $(VENV)/.local
 	$(BIN)/adapter tour
@@ -48,6 +50,17 @@ package-test: $(PACKAGE_VENV)/.ready
 	$(PACKAGE_BIN)/python -m tests.package.package
 	PACKAGE_TEST=1 $(PACKAGE_BIN)/python -m pytest tests/package $(PYTEST_ARGS)
 
+# The same template deployed to an AWS on this machine, and called. Three environments, since their versions do not
+# agree: the tests', the SAM CLI's, the emulator's.
+e2e: export SAM_CLI_TELEMETRY = 0
+e2e:
+	@$(MAKE) --no-print-directory -j 3 $(VENV)/.test $(PACKAGE_VENV)/.ready $(E2E_VENV)/.ready
+	ADAPTER_BUILD=native PYTHON=$(abspath $(E2E_BIN)/python) $(PACKAGE_BIN)/sam build --build-dir .aws-sam/e2e
+	E2E_TEST=1 $(BIN)/python -m pytest tests/deployed $(PYTEST_ARGS)
+
+emulator: $(PACKAGE_VENV)/.ready $(E2E_VENV)/.ready
+	@$(E2E_BIN)/python -m tests.deployed.emulator
+
 setup: $(VENV)/.test
 
 $(VENV)/bin/python:
@@ -69,6 +82,13 @@ $(PACKAGE_VENV)/.ready: tests/package/constraints.txt
 		aws-sam-cli cfn-lint packaging pytest pytest-asyncio PyYAML
 	@touch $@
 
+$(E2E_VENV)/.ready: tests/deployed/constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 to 3.14 is needed; set PYTHON=/path/to/python" >&2; exit 2; }
+	$(PYTHON) -m venv $(E2E_VENV)
+	$(E2E_BIN)/python -m pip install --quiet --disable-pip-version-check -c tests/deployed/constraints.txt \
+		ministack aws-sam-translator boto3 mcp-proxy-for-aws uvicorn
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(PACKAGE_VENV) .aws-sam .interop .node .coverage* htmlcov .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) $(PACKAGE_VENV) $(E2E_VENV) .aws-sam .interop .node .coverage* htmlcov .mypy_cache .pytest_cache .ruff_cache \
 		.import_linter_cache

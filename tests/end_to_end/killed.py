@@ -9,8 +9,9 @@ import signal
 from dataclasses import dataclass
 from typing import Any
 
-from tests.end_to_end.site import SECONDS, Site
+from tests.end_to_end.site import Site
 from tests.support.aws import aws_at, local_engine
+from tests.support.follower import SECONDS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +22,13 @@ from adapter.stores.table import create_table
 from adapter.tasks.clock import system_clock
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
-from tests.support.adapter import Answer, Json, Mcp, Stream, accepted
+from tests.support.adapter import Answer, Json, Stream, accepted
+from tests.support.follower import Follower
 from tests.support.partition import Partition
 
 TOOLS = Path(__file__).parent / "pipelines" / "tools.yaml"
 TABLE = "end-to-end"
 KEY = "k" * 32
-SECONDS = 15.0
-"""After which something awaited counts as not happening."""
-ENDED = ("completed", "failed", "cancelled")
 YES = accepted(approve=True)
 NEVER_TOLD = ("An error occurred", "Traceback", TABLE, "stateMachine", "botocore", "127.0.0.1")
 
@@ -48,7 +46,7 @@ class Clock:
         self.forward_ms += int(seconds * 1000)
 
 
-class Client(Mcp):
+class Client(Follower):
     """A client of an adapter over real parts. Messages are checked as they come."""
 
     def __init__(self, parts: Parts, aws: Aws, clock: Clock) -> None:
@@ -69,31 +67,9 @@ class Client(Mcp):
             yield stream
         self.told.extend(map(orjson.dumps, stream.seen))
 
-    async def until(self, task_id: str, reached: Callable[[Json], bool], **options: Any) -> Json:
-        """Polls until the task is as wanted."""
-        async with asyncio.timeout(SECONDS):
-            while not reached(task := await self.get(task_id, **options)):
-                await asyncio.sleep(0.02)
-        return task
-
-    async def ended(self, task_id: str) -> Json:
-        return await self.until(task_id, lambda task: task["status"] in ENDED)
-
-    async def questions(self, task_id: str, count: int = 1) -> Json:
-        """The open questions, once there are so many."""
-        task = await self.until(task_id, lambda task: len(task.get("inputRequests", {})) == count)
-        return task["inputRequests"]
-
-    async def update(self, task_id: str, answers: Json, **options: Any) -> Answer:
-        params = {"taskId": task_id, "inputResponses": answers}
-        return await self.call("tasks/update", params, **options)
-
-    async def cancel(self, task_id: str) -> Answer:
-        return await self.call("tasks/cancel", {"taskId": task_id})
-
     async def waiting(self, task_id: str) -> str:
         """The sort key of the item of a question that the workflow has just written, seen past the adapter."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(self.seconds):
             while not (items := await self.items(task_id, "input#")):
                 await asyncio.sleep(0.02)
         return items[0]["sk"]["S"]
@@ -109,7 +85,7 @@ class Client(Mcp):
 
     async def done(self, task_id: str) -> None:
         """Waits until the execution has ended, past the adapter, whose next look then is due."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(self.seconds):
             while await self.status(task_id) == "RUNNING":
                 await asyncio.sleep(0.02)
         self.shifted.advance(1)

@@ -161,6 +161,8 @@ class Mcp:
     Time stands still unless a test moves it, and watched tasks are read every few milliseconds.
     """
 
+    patience = PATIENCE
+
     def __init__(
         self,
         *tools: Tool,
@@ -230,7 +232,7 @@ class Mcp:
         return await self.send(Request("POST", given, raw, "anonymous"))
 
     async def send(self, request: Request) -> Answer:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self.patience):
             reply = await self.parts.endpoint.handle(request)
         check = _checker(request, read=reply.status not in UNREAD)
         if isinstance(reply.body, bytes):

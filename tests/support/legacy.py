@@ -208,7 +208,7 @@ class LegacyClient:
         return Request("GET", given, b"", self.caller, self.seconds_left)
 
     async def send(self, request: Request, method: str | None = None) -> LegacyAnswer:
-        async with asyncio.timeout(patience()):
+        async with asyncio.timeout(max(patience(), self.mcp.patience)):
             reply = await self.mcp.parts.endpoint.handle(request)
         if isinstance(reply.body, bytes):
             return self._whole(request, reply)

@@ -1,0 +1,139 @@
+"""An AWS account on the loopback interface: ministack, in an environment of its own (`.venv-e2e`).
+
+    python -m tests.deployed.emulator [--port 4566]        # or: make emulator
+
+keeps it running until Ctrl-C, to deploy to by hand. It verifies signatures and enforces the policies of roles, by
+action and resource (`AUTH`). It runs the code of functions as processes of this machine, with the rights of whoever
+starts it, so it listens on 127.0.0.1 only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO, NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = ROOT / ".venv-e2e"
+HOST = "127.0.0.1"
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+ROOT_USER = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": REGION,
+}
+"""The credentials of whoever deploys. The emulator lets this key do everything."""
+BUILD = {"ADAPTER_BUILD": "native", "PYTHON": str(ENVIRONMENT / "bin" / "python")}
+"""Makes `sam build` a package for the Python with which the emulator runs functions, whatever Runtime says."""
+_READY_SECONDS = 60.0
+
+
+class EmulatorError(Exception):
+    """The emulator did not come up."""
+
+
+@contextmanager
+def emulated(port: int, output: IO[bytes] | None = None) -> Iterator[str]:
+    """A fresh account until the end of the block; the URL of all its services. What it prints goes to `output`.
+
+    Raises EmulatorError.
+    """
+    with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
+        process = subprocess.Popen(
+            [str(ENVIRONMENT / "bin" / "python"), "-m", "ministack"],
+            cwd=folder,
+            env=_environment(port, folder),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if output else None,
+            start_new_session=True,
+        )
+        try:
+            _wait_until_ready(process, port)
+            yield f"http://{HOST}:{port}"
+        finally:
+            _end(process)
+
+
+def _environment(port: int, folder: str) -> Mapping[str, str]:
+    """Nothing of the caller's: functions inherit it. The code of functions is unpacked below TMPDIR."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": folder,
+        "TMPDIR": folder,
+        "BIND_HOST": HOST,
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "MINISTACK_REGION": REGION,
+        "AUTH": "true",
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "LOG_LEVEL": "INFO",
+    }
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while not _is_healthy(port):
+        if process.poll() is not None:
+            raise EmulatorError(f"the emulator ended at once (exit code {process.returncode})")
+        if time.monotonic() > deadline:
+            raise EmulatorError(f"the emulator was not ready within {_READY_SECONDS:g} s")
+        time.sleep(0.05)
+
+
+def _is_healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=2)
+    try:
+        connection.request("GET", "/_ministack/health")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """At once, with the processes of functions, which are of its group: nothing of it is kept."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.deployed.emulator", description=__doc__)
+    parser.add_argument("--port", type=int, default=4566)
+    port = parser.parse_args().port
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        with emulated(port) as endpoint:
+            settings = {"AWS_ENDPOINT_URL": endpoint, **ROOT_USER, **BUILD}
+            exports = " ".join(f"{name}={value}" for name, value in settings.items())
+            sys.stdout.write(f"\nIn another terminal:\nexport {exports}\n\n")
+            sys.stdout.flush()
+            signal.pause()
+    except EmulatorError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 1
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _interrupted(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
