@@ -17,6 +17,7 @@ from pydantic import Field, SecretStr, ValidationError
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
 from adapter.main import Parts, open_adapter
+from adapter.mcp.cors import Cors
 from adapter.mcp.endpoint import Endpoint
 from adapter.settings import PREFIX, Settings, Words
 from adapter.tools.catalog import Catalog
@@ -50,6 +51,7 @@ class Hosted:
     parts: Parts
     metadata: bytes | None
     """The protected resource metadata document; None without OAuth."""
+    cors: Cors
 
     @property
     def endpoint(self) -> Endpoint:
@@ -65,7 +67,7 @@ async def open_hosted() -> AsyncIterator[Hosted]:
         raise ConfigurationError(f"no signing key is set: set {SECRET_VARIABLE} or ADAPTER_SIGNING_KEYS")
     settings = _settings(signing_keys=keys)
     async with open_adapter(settings, catalog) as parts:
-        yield Hosted(settings, parts, protected_resource(settings))
+        yield Hosted(settings, parts, protected_resource(settings), Cors(settings.allowed_origins))
 
 
 @asynccontextmanager

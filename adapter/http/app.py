@@ -8,17 +8,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from adapter.mcp.cors import Cors
 from adapter.mcp.endpoint import Endpoint, error_reply
 from adapter.mcp.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 from .identity import Identify, anonymous
-from .transport import McpTransport
+from .transport import Browsers, McpTransport
 
 OpenEndpoint = Callable[[], AbstractAsyncContextManager[Endpoint]]
 
@@ -45,24 +45,12 @@ def create_app(
             Route("/healthz", _healthy, methods=["GET"]),
         ],
         lifespan=lifespan,
-        middleware=[_cors(origins)] if origins else [],
+        middleware=[Middleware(Browsers, Cors(origins))] if origins else [],
         exception_handlers={404: _not_found},
     )
     if not origins:
         app.short_cut = path, entrance
     return app
-
-
-def _cors(origins: Sequence[str]) -> Middleware:
-    as_sent = [origin.lower().rstrip("/") for origin in origins]
-    return Middleware(
-        CORSMiddleware,
-        allow_origins=as_sent,
-        allow_methods=["GET", "POST"],
-        allow_headers=["*"],
-        expose_headers=["Mcp-Session-Id"],
-        max_age=3600,
-    )
 
 
 class _App(Starlette):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapter.mcp import sse
+from adapter.mcp.cors import Cors
 from adapter.mcp.endpoint import Endpoint, error_reply
 from adapter.mcp.exchange import Frame, Reply, Request
 
@@ -64,6 +65,38 @@ class _Disconnection:
         message: Message = {"type": ""}
         while message["type"] != "http.disconnect":
             message = await self._receive()
+
+
+class Browsers:
+    """An ASGI middleware that answers preflights, and says in every reply which web pages may read it."""
+
+    def __init__(self, app: ASGIApp, cors: Cors) -> None:
+        self._app = app
+        self._cors = cors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = _headers(scope)
+        added = self._cors.headers(headers)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_missing(added, message["headers"])]
+            await send(message)
+
+        preflight = self._cors.preflight(scope["method"], headers)
+        if preflight is None:
+            await self._app(scope, receive, send_with_headers)
+        else:
+            await _send_reply(preflight, send_with_headers)
+
+
+def _missing(added: Mapping[str, str], present: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    names = {name for name, _ in present}
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in added.items()]
+    return [(name, value) for name, value in encoded if name not in names]
 
 
 def _headers(scope: Scope) -> dict[str, str]:

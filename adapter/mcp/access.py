@@ -8,14 +8,33 @@ from urllib.parse import urlsplit
 from .jsonrpc import INVALID_REQUEST, RpcError
 
 
+class Origins:
+    """Web pages' origins, as an operator lists them; `*` stands for any."""
+
+    def __init__(self, listed: Collection[str]) -> None:
+        self._listed = {_plain(origin) for origin in listed}
+        self._any = "*" in self._listed
+
+    def __bool__(self) -> bool:
+        return bool(self._listed)
+
+    def __contains__(self, origin: str) -> bool:
+        return self._any or _plain(origin) in self._listed
+
+    @staticmethod
+    def refusal(origin: str) -> RpcError:
+        return _refusal(
+            403, f"Origin {_plain(origin)!r} is not allowed; allow it with ADAPTER_ALLOWED_ORIGINS"
+        )
+
+
 class Access:
     """Which hosts and origins are served, and how large a body may be."""
 
     def __init__(self, hosts: Collection[str], origins: Collection[str], max_body_bytes: int) -> None:
         self._hosts = {host.lower() for host in hosts}
         self._any_host = "*" in self._hosts
-        self._origins = {origin.lower().rstrip("/") for origin in origins}
-        self._any_origin = "*" in self._origins
+        self._origins = Origins(origins)
         self.max_body_bytes = max_body_bytes
 
     def check(self, headers: Mapping[str, str], body: bytes) -> None:
@@ -41,15 +60,18 @@ class Access:
             raise _refusal(403, f"Host {host!r} is not served; allow it with ADAPTER_ALLOWED_HOSTS")
 
     def _check_origin(self, origin: str) -> None:
-        origin = origin.lower().rstrip("/")
-        if self._any_origin or origin in self._origins:
+        if origin in self._origins:
             return
         try:
-            name = _host_name(urlsplit(origin).netloc)
+            name = _host_name(urlsplit(_plain(origin)).netloc)
         except ValueError:
             name = ""
         if name not in self._hosts:
-            raise _refusal(403, f"Origin {origin!r} is not allowed; allow it with ADAPTER_ALLOWED_ORIGINS")
+            raise Origins.refusal(origin)
+
+
+def _plain(origin: str) -> str:
+    return origin.lower().rstrip("/")
 
 
 def _host_name(host: str) -> str:

@@ -50,6 +50,11 @@ def handler(event: object, context: Context) -> dict[str, Any]:
 
 async def answer(hosted: Hosted, http: HttpEvent, seconds: float) -> dict[str, Any]:
     """`seconds`: how long the function may take."""
+    reply, body = await _given(hosted, http, seconds)
+    return http.reply(reply.status, {**hosted.cors.headers(http.headers), **reply.headers}, body)
+
+
+async def _given(hosted: Hosted, http: HttpEvent, seconds: float) -> tuple[Reply, bytes]:
     try:
         reply, body = await _deadline.within(
             seconds - _REPLIES_END_SECONDS, _whole_reply(hosted, http, seconds)
@@ -59,11 +64,13 @@ async def answer(hosted: Hosted, http: HttpEvent, seconds: float) -> dict[str, A
         return _failed(http, 504, "There was not enough time to answer")
     if not _fits(body):
         return _failed(http, 500, "The reply is too large; ask for fewer tasks at once")
-    return http.reply(reply.status, reply.headers, body)
+    return reply, body
 
 
 async def _whole_reply(hosted: Hosted, http: HttpEvent, seconds: float) -> tuple[Reply, bytes]:
-    reply = await _reply(hosted, http, seconds)
+    # Before anybody is asked for: a browser sends a preflight without credentials.
+    preflight = hosted.cors.preflight(http.method, http.headers)
+    reply = preflight or await _reply(hosted, http, seconds)
     return reply, reply.body if isinstance(reply.body, bytes) else await _joined(reply.body)
 
 
@@ -103,14 +110,14 @@ def _refused(status: int, code: int, message: str) -> Reply:
     return error_reply(None, RpcError(code, message, status=status))
 
 
-def _failed(http: HttpEvent, status: int, message: str) -> dict[str, Any]:
+def _failed(http: HttpEvent, status: int, message: str) -> tuple[Reply, bytes]:
     """The reply to a request that could have been answered."""
     try:
         identifier = jsonrpc.request_id(jsonrpc.parse(http.body))
     except RpcError:
         identifier = None
     body = jsonrpc.error(identifier, RpcError(INTERNAL_ERROR, message))
-    return http.reply(status, {"content-type": "application/json"}, body)
+    return Reply(status, {"content-type": "application/json"}, body), body
 
 
 async def _joined(stream: AsyncGenerator[Frame, None]) -> bytes:

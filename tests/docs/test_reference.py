@@ -19,6 +19,7 @@ from adapter.cli.app import app
 from adapter.cli.configuration import DevSettings
 from adapter.cli.exits import ExitCode
 from adapter.cli.tour_steps import STEPS
+from adapter.hosted import SECRET_VARIABLE, HostedSettings
 from adapter.settings import Settings
 from adapter.stores import _items as items
 from adapter.tools.before_start import InputRequestConfig
@@ -129,8 +130,31 @@ def test_the_other_defaults_of_dev_are_listed() -> None:
             assert [float(text) for text in _code(listed[name])] == [field.default]
 
 
+OF_FUNCTIONS = {
+    name: field
+    for name, field in HostedSettings.model_fields.items()
+    if name not in Settings.model_fields or field.default != Settings.model_fields[name].default
+}
+
+
+def test_what_is_other_in_the_functions_is_listed() -> None:
+    listed = set(_by_name(CONFIGURATION, "Variable of the functions"))
+    assert listed == {*map(_variable, OF_FUNCTIONS), SECRET_VARIABLE}
+
+
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_its_default_in_the_functions_is_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    default = OF_FUNCTIONS[name].default
+    listed = _by_name(CONFIGURATION, "Variable of the functions")[_variable(name)]["Default"]
+    if default in ((), None):
+        assert listed == "none"
+    else:
+        monkeypatch.setenv(_variable(name), *_code(listed))
+        assert getattr(HostedSettings(), name) == default
+
+
 def test_no_other_variable_is_named_anywhere() -> None:
-    known = {_variable(name) for name in Settings.model_fields} | _ELSEWHERE
+    known = {_variable(name) for name in HostedSettings.model_fields} | {SECRET_VARIABLE} | _ELSEWHERE
     for document in DOCUMENTS:
         named = set(re.findall(r"\bADAPTER_[A-Z_]+\b", document.read_text(encoding="utf-8")))
         assert named <= known, f"{name_of(document)} names {sorted(named - known)}"

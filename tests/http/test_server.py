@@ -357,14 +357,18 @@ async def test_allowed_origins_may_call_from_a_browser(written: str) -> None:
         call = await site.post("tools/list", headers={"origin": ORIGIN})
         stranger = await site.client.options(site.url, headers=asks("https://evil.example.com"))
         get = await site.client.get(site.url, headers={"origin": ORIGIN})
+        elsewhere = await site.client.get(f"{site.url}/other", headers={"origin": ORIGIN})
 
-    assert preflight.status_code == 200
+    assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-origin"] == ORIGIN
     assert "mcp-method" in preflight.headers["access-control-allow-headers"]
     assert (call.status_code, call.headers["access-control-allow-origin"]) == (200, ORIGIN)
-    assert stranger.status_code == 400
+    assert call.headers["access-control-expose-headers"] == "Mcp-Session-Id, WWW-Authenticate"
+    assert call.headers["vary"] == "Origin"
+    assert stranger.status_code == 403
     assert "access-control-allow-origin" not in stranger.headers
     assert (get.status_code, get.headers["allow"]) == (405, "POST")
+    assert (elsewhere.status_code, elsewhere.headers["access-control-allow-origin"]) == (404, ORIGIN)
 
 
 async def test_without_origins_a_browser_is_told_nothing(site: Site) -> None:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from adapter.hosted import Hosted, HostedSettings, protected_resource
+from adapter.mcp.cors import Cors
 from adapter.mcp.exchange import Request
 from adapter.tools.tool import Tool
 from lambdas.loop import Container
@@ -88,7 +89,9 @@ class Function:
         self.mcp = mcp or Mcp(*tools, **{"allowed_hosts": ("*",), **settings})
         self.opened = 0
         hosted = HostedSettings(**settings)
-        self._hosted = Hosted(hosted, self.mcp.parts, protected_resource(hosted))
+        self._hosted = Hosted(
+            hosted, self.mcp.parts, protected_resource(hosted), Cors(hosted.allowed_origins)
+        )
         self._container = Container(self._open)
         self._container._runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
 

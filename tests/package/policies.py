@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ import yaml
 from .stack import Stack
 
 Needs = dict[str, dict[str, set[str]]]
+
+SERVER = "Server"
+"""Stands in `actions.yaml` for a server in a container: it has `ServerPolicy` alone."""
+BY_LAMBDA = frozenset({"log group", "dead letters"})
+"""Kinds of resources that Lambda itself uses, with the function's role."""
 
 _KINDS = (
     ("state machines", r"arn:aws:states:[a-z0-9-]+:\d+:stateMachine:[A-Za-z0-9_.*-]+"),
@@ -69,8 +75,9 @@ def by_kind(granted: list[Grant]) -> dict[str, set[str]]:
     return actions
 
 
+@cache
 def needs() -> Needs:
-    """What each function needs, by kind of resource."""
+    """What each function needs, by kind of resource; not to be changed."""
     text = Path(__file__).with_name("actions.yaml").read_text(encoding="utf-8")
     document = yaml.safe_load(text)
     return {

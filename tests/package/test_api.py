@@ -12,6 +12,24 @@ from .stack import Stack
 
 METADATA_PATHS = {"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"}
 CHALLENGED = {"UNAUTHORIZED": "401", "EXPIRED_TOKEN": "401", "ACCESS_DENIED": "403"}
+GATEWAY_RESPONSES = {
+    *CHALLENGED,
+    "MISSING_AUTHENTICATION_TOKEN",
+    "THROTTLED",
+    "INTEGRATION_TIMEOUT",
+    "DEFAULT_4XX",
+    "DEFAULT_5XX",
+}
+ORIGINS = "https://a.example.com,https://b.example.com:8443"
+MODES = {
+    "IAM": {},
+    "None": {"AuthMode": "None", "AllowUnauthenticated": "true"},
+    "OAuth": {
+        "AuthMode": "OAuth",
+        "CognitoUserPoolArn": POOL,
+        "PublicUrl": "https://mcp.example.com",
+    },
+}
 
 
 def _body(stack: Stack) -> dict[str, Any]:
@@ -157,12 +175,47 @@ def test_every_answer_of_the_gateway_itself_is_json_rpc(oauth: Stack) -> None:
     assert "gatewayresponse.header.Retry-After" in responses["THROTTLED"]["responseParameters"]
 
 
-def test_preflights_are_taken_only_for_browser_clients(listed: Stack) -> None:
-    assert "options" not in _body(listed)["paths"]["/mcp"]
-    origins = "https://a.example.com,https://b.example.com:8443"
-    browser = Stack("template.yaml", StateMachineArns=f"{ARN}billing", AllowedOrigins=origins)
-    assert _body(browser)["paths"]["/mcp"]["options"]["security"] == []
-    assert _variables(browser)["ADAPTER_ALLOWED_ORIGINS"] == origins
+def test_preflights_are_taken_only_for_browser_clients(listed: Stack, oauth: Stack) -> None:
+    for stack in (listed, oauth):
+        assert not [path for path, methods in _body(stack)["paths"].items() if "options" in methods]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_preflights_reach_the_function_without_any_credentials(mode: str) -> None:
+    for path, methods in _body(_browser(mode))["paths"].items():
+        preflight = methods["options"]
+        assert preflight["security"] == [], path
+        integration = preflight["x-amazon-apigateway-integration"]
+        assert (integration["type"], integration["httpMethod"]) == ("aws_proxy", "POST")
+        assert integration["uri"].endswith("/2015-03-31/functions/<Mcp.Arn>/invocations")
+
+
+def test_the_function_and_nobody_else_knows_the_origins() -> None:
+    stack = _browser("OAuth")
+    assert _variables(stack)["ADAPTER_ALLOWED_ORIGINS"] == ORIGINS
+    assert "example.com:8443" not in json.dumps(_body(stack))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pages_may_read_every_answer_of_the_gateway_itself(mode: str) -> None:
+    for kind, response in _body(_browser(mode))["x-amazon-apigateway-gateway-responses"].items():
+        header = "gatewayresponse.header.Access-Control-Allow-Origin"
+        assert response["responseParameters"][header] == "'*'", kind
+    assert set(_body(_browser(mode))["x-amazon-apigateway-gateway-responses"]) == GATEWAY_RESPONSES
+
+
+def test_pages_may_read_the_challenge_and_when_to_come_back() -> None:
+    responses = _body(_browser("OAuth"))["x-amazon-apigateway-gateway-responses"]
+    exposed = {
+        kind: response["responseParameters"].get("gatewayresponse.header.Access-Control-Expose-Headers")
+        for kind, response in responses.items()
+    }
+    assert {exposed[kind] for kind in CHALLENGED} == {"'WWW-Authenticate'"}
+    assert exposed["THROTTLED"] == "'Retry-After'"
+
+
+def _browser(mode: str) -> Stack:
+    return Stack("template.yaml", StateMachineArns=f"{ARN}billing", AllowedOrigins=ORIGINS, **MODES[mode])
 
 
 @pytest.mark.parametrize("origin", ["*", "example.com", "https://a.example.com/", "https://a.example.com, x"])

@@ -81,6 +81,19 @@ def test_tokens_are_checked_before_anything_is_forwarded(stack: Stack) -> None:
     assert scope == {"Name": "scope", "Format": "space-separated-values", "Values": ["mcp/tasks"]}
 
 
+def test_preflights_pass_without_a_token_where_there_are_browser_clients() -> None:
+    rule = _stack(**JWT, AllowedOrigins="https://inspector.example.com").resource("PreflightRule")
+    (condition,) = rule["Conditions"]
+    assert condition == {
+        "Field": "http-request-method",
+        "HttpRequestMethodConfig": {"Values": ["OPTIONS"]},
+    }
+    assert rule["Actions"] == [{"Type": "forward", "TargetGroupArn": "<TargetGroup>"}]
+    for without in (JWT, {"AuthMode": "None", "AllowUnauthenticated": "true"}):
+        with pytest.raises(KeyError):
+            _stack(**without).resource("PreflightRule")
+
+
 def test_nobody_is_asked_only_by_two_switches_and_only_inside() -> None:
     opened = _stack(AuthMode="None", AllowUnauthenticated="true")
     (forward,) = opened.resource("Listener")["DefaultActions"]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from .conftest import ARN
-from .policies import by_kind, document_grants, grants, needs
+from .policies import SERVER, by_kind, document_grants, grants, needs
 from .stack import Stack
 
 EXECUTION = ARN.replace(":stateMachine:", ":execution:")
@@ -17,13 +17,33 @@ MANAGED_POLICY_CHARACTERS = 6144
 EVENT_PATTERN_CHARACTERS = 2048
 
 
+TOOLS_ELSEWHERE = {
+    "s3:GetObject": {"ToolsObject": "bucket/a/tools.yaml"},
+    "ssm:GetParameter": {"ToolsParameter": "/mcp/tools"},
+}
+
+
+@pytest.mark.parametrize("source", [None, *TOOLS_ELSEWHERE])
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_may_do_exactly_what_it_needs(listed: Stack, function: str) -> None:
-    assert by_kind(grants(listed, f"{function}Role")) == needs()[function]
+def test_a_function_may_do_exactly_what_it_needs(function: str, source: str | None) -> None:
+    needed = dict(needs()[function])
+    if "tools file" in needed:
+        assert needed.pop("tools file") == set(TOOLS_ELSEWHERE)
+        if source is not None:
+            needed["tools file"] = {source}
+    parameters = TOOLS_ELSEWHERE.get(source or "", {})
+    stack = Stack("template.yaml", StateMachineArns=f"{ARN}billing", **parameters)
+    assert by_kind(grants(stack, f"{function}Role")) == needed
+
+
+def test_a_server_in_a_container_may_do_exactly_what_it_needs(listed: Stack) -> None:
+    document = listed.resource("ServerPolicy")["PolicyDocument"]
+    assert by_kind(list(document_grants(document))) == needs()[SERVER]
 
 
 def test_every_function_has_its_needs_written_down(listed: Stack) -> None:
-    assert set(needs()) == set(FUNCTIONS) == set(listed.resources("AWS::Serverless::Function"))
+    assert set(FUNCTIONS) == set(listed.resources("AWS::Serverless::Function"))
+    assert set(needs()) == {*FUNCTIONS, SERVER}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -6,12 +6,13 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .conftest import ARN
-from .stack import ROOT, Stack
+from .stack import ROOT, Stack, load
 
 HANDLERS = {
     "Mcp": "lambdas.mcp.app.handler",
@@ -59,21 +60,65 @@ def test_a_function_is_built_by_the_makefile_from_the_root_of_the_repository(
     )
 
 
-def test_the_functions_know_only_settings_that_exist(oauth: Stack) -> None:
-    names = {"ADAPTER_" + name.upper() for name in _settings()} | {"ADAPTER_SIGNING_KEYS_SECRET"}
-    used = set(oauth.template["Globals"]["Function"]["Environment"]["Variables"])
-    for declared in oauth.template["Resources"].values():
-        used |= set(declared.get("Properties", {}).get("Environment", {}).get("Variables", {}))
-    assert used <= names
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_function_is_told_only_what_it_reads(oauth: Stack, name: str) -> None:
+    told = {
+        variable
+        for declared in (
+            oauth.template["Globals"]["Function"],
+            oauth.template["Resources"][name]["Properties"],
+        )
+        for variable in declared.get("Environment", {}).get("Variables", {})
+    }
+    assert "ADAPTER_TABLE" in told
+    assert told <= _read_by(name)
 
 
-def _settings() -> Iterator[str]:
+def test_a_container_is_told_only_what_it_reads() -> None:
+    task = load("infra/fargate.yaml")["Resources"]["TaskDefinition"]["Properties"]
+    (container,) = task["ContainerDefinitions"]
+    told = {entry["Name"] for entry in [*container["Environment"], *container["Secrets"]]}
+    assert "ADAPTER_TABLE" in told
+    assert told <= _variables("adapter/settings.py")
+
+
+def test_no_setting_is_dead() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in _python("adapter", "lambdas")]
+    fields = {*_fields("adapter/settings.py"), *_fields("adapter/hosted.py")}
+    assert "describe_rate" in fields
+    read = {field for field in fields for text in sources if re.search(rf"\bsettings\.{field}\b", text)}
+    assert read == fields
+
+
+def _read_by(function: str) -> set[str]:
+    """The variables that a function's code reads: with the settings, or by name."""
+    folder = HANDLERS[function].split(".")[1]
+    named = {"lambdas/table.py", *(str(path.relative_to(ROOT)) for path in _python(f"lambdas/{folder}"))}
+    variables = {name for path in named for name in _named(path)}
+    if function in ("Mcp", "Reconcile"):
+        variables |= _variables("adapter/settings.py") | _variables("adapter/hosted.py")
+    # Only the endpoint has a key.
+    return variables | (_named("adapter/hosted.py") if function == "Mcp" else set())
+
+
+def _named(path: str) -> set[str]:
+    return set(re.findall(r'"(ADAPTER_[A-Z_]+)"', (ROOT / path).read_text(encoding="utf-8")))
+
+
+def _variables(path: str) -> set[str]:
+    return {f"ADAPTER_{field.upper()}" for field in _fields(path)}
+
+
+def _fields(path: str) -> Iterator[str]:
     """The fields of the settings classes, read from the source: this environment need not have pydantic."""
-    for path in ("adapter/settings.py", "adapter/hosted.py"):
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and node.name.endswith("Settings"):
-                fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
-                yield from (field.target.id for field in fields if isinstance(field.target, ast.Name))
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Settings"):
+            fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+            yield from (field.target.id for field in fields if isinstance(field.target, ast.Name))
+
+
+def _python(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def test_the_tools_file_is_the_bundled_one_unless_another_is_named(listed: Stack) -> None:
