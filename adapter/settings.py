@@ -45,8 +45,8 @@ class Settings(BaseModel):
     max_body_bytes: int = Field(default=1_048_576, gt=0)
     """Larger request bodies are refused with 413. Step Functions itself takes 262,144 bytes of input."""
 
-    page_size: int = Field(default=100, gt=0, le=1000)
-    """Tools per page of `tools/list`."""
+    page_size: int = Field(default=1000, gt=0, le=1000)
+    """Tools per page of `tools/list`. As many as may be: hosts in use read the first page only."""
 
     list_ttl_ms: int = Field(default=300_000, ge=0)
     """How long a client may cache `tools/list` and `server/discover`."""

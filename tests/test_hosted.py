@@ -173,6 +173,7 @@ async def test_a_bundled_file_that_is_missing_is_told(
 # --- settings ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B-05")
 def test_a_function_serves_any_host_but_only_callers_that_the_gateway_names() -> None:
     settings = HostedSettings()
     assert settings.allowed_hosts == ("*",)

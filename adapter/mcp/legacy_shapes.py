@@ -11,7 +11,7 @@ from adapter.tasks.model import Ending, Task
 from .jsonrpc import JsonObject
 from .meta import PREFIX, can_take
 from .results import Rendered, render
-from .task_shapes import input_request, progress_text, timestamp
+from .task_shapes import STARTING, input_request, timestamp, working_text
 
 V_2025_03_26 = "2025-03-26"
 V_2025_06_18 = "2025-06-18"
@@ -87,7 +87,8 @@ class LegacyShapes:
 
     def created(self, task: Task) -> dict[str, Any]:
         """A CreateTaskResult: nested; a new task is `working` (L-42)."""
-        return {"task": self.task(task, {}), "_meta": related(task.record.task_id)}
+        shown = {**self.task(task, {}), "statusMessage": STARTING}
+        return {"task": shown, "_meta": related(task.record.task_id)}
 
     def _status(self, task: Task, capabilities: JsonObject) -> tuple[str, str | None]:
         if was_cancelled(task):
@@ -95,11 +96,12 @@ class LegacyShapes:
         if task.outcome is not None:
             rendered = render(task.outcome, task.record.result_settings)
             return ("failed" if _failed(rendered) else "completed"), rendered.message
-        asked = task.open_questions(self._clock())
+        now = self._clock()
+        asked = task.open_questions(now)
         takes = [q for q in asked if can_take(capabilities, q.method, input_request(q)["params"])]
         if takes:
             return self._input_status, "Waiting for input"
-        return "working", progress_text(task, asked)
+        return "working", working_text(task, now, asked)
 
 
 def was_cancelled(task: Task) -> bool:

@@ -16,7 +16,10 @@ from .jsonrpc import JsonObject
 from .meta import can_take
 from .results import render
 
+STARTING = "The job is starting"
 _MAX_MESSAGE = 300
+_LONG_MINUTES = 10
+"""From then on a status tells how long it has been so: what it waits for may be lost."""
 
 
 class TaskShapes:
@@ -27,7 +30,7 @@ class TaskShapes:
 
     def created(self, task: Task) -> dict[str, Any]:
         """A CreateTaskResult: flat, without what `tasks/get` adds (R-106)."""
-        return {"resultType": "task", **_fields(task, "working", "The job is starting")}
+        return {"resultType": "task", **_fields(task, "working", STARTING)}
 
     def detailed(self, task: Task, capabilities: JsonObject) -> dict[str, Any]:
         """The task with the one member that its status needs (R-107).
@@ -37,13 +40,14 @@ class TaskShapes:
         """
         if task.outcome is not None:
             return _ended(task)
-        asked = task.open_questions(self._clock())
+        now = self._clock()
+        asked = task.open_questions(now)
         shown = {q.key: input_request(q) for q in asked}
         takes = {k: r for k, r in shown.items() if can_take(capabilities, r["method"], r.get("params", {}))}
         if takes:
             message = "Waiting for input"
             return {**_fields(task, "input_required", message), "inputRequests": takes}
-        return _fields(task, "working", progress_text(task, asked))
+        return _fields(task, "working", working_text(task, now, asked))
 
 
 def _ended(task: Task) -> dict[str, Any]:
@@ -73,6 +77,20 @@ def _fields(task: Task, status: str, message: str | None) -> dict[str, Any]:
 
 def input_request(question: Question) -> dict[str, Any]:
     return {"method": question.method, "params": orjson.loads(question.params)}
+
+
+def working_text(task: Task, now: int, hidden: Sequence[Question] = ()) -> str:
+    """What a task that runs is doing, and since when if that is long; there is always something to show."""
+    text = progress_text(task, hidden) or "Under way"
+    minutes = (now - task.record.created_at) // 60_000
+    return text if minutes < _LONG_MINUTES else f"{text} (running for {_age(minutes)})"
+
+
+def _age(minutes: int) -> str:
+    hours = minutes // 60
+    if hours < 1:
+        return f"{minutes} min"
+    return f"{hours} h" if hours < 48 else f"{hours // 24} days"
 
 
 def progress_text(task: Task, hidden: Sequence[Question] = ()) -> str | None:

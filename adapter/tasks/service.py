@@ -316,17 +316,21 @@ class TaskService:
                 logger.warning("task %s: shown as last known, nothing can be written", task.record.task_id)
         if task.outcome is not None:
             return replace(task, poll_ms=task.record.poll_ms)
+        if signs.ends_soon(task, self._clock()):  # whatever the tool says
+            return replace(task, poll_ms=self._under_load(self._pace.shortest_ms))
         return replace(task, poll_ms=self._poll_ms(task.record, self._pause_ms(task)))
 
     def _poll_ms(self, record: TaskRecord, pause_ms: int) -> int:
         """The tool's interval; as long as the pause between two looks once that is longer; longer under load."""
-        hint = max(record.poll_ms, min(pause_ms, LEASE_MS))
-        return hint * 2 if self._budget.slowed else hint
+        return self._under_load(max(record.poll_ms, min(pause_ms, LEASE_MS)))
+
+    def _under_load(self, hint_ms: int) -> int:
+        return hint_ms * 2 if self._budget.slowed else hint_ms
 
     def _pause_ms(self, task: Task) -> int:
         """Until the next look at the job system: short while it is expected to see an end."""
         now = self._clock()
-        if task.cancel_requested_at is not None or signs.was_told(task, now):
+        if signs.ends_soon(task, now):
             return self._pace.shortest_ms
         age_ms = now - task.record.created_at
         return self._pace.pause_ms(age_ms, with_events=self._events.flowing)

@@ -18,9 +18,14 @@ def was_told(task: Task, now: int) -> bool:
     return task.told_at is not None and now - task.told_at < TOLD_MS
 
 
+def ends_soon(task: Task, now: int) -> bool:
+    """It has been told to stop, or seems to have ended."""
+    return task.cancel_requested_at is not None or was_told(task, now)
+
+
 def is_urgent(task: Task, now: int) -> bool:
     """It seems to have ended, or is to be seen ending."""
-    return task.absent_at is not None or task.cancel_requested_at is not None or was_told(task, now)
+    return task.absent_at is not None or ends_soon(task, now)
 
 
 def is_recent(outcome: Outcome, now: int) -> bool:

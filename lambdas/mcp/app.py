@@ -9,9 +9,10 @@ from typing import Any
 
 from adapter.hosted import Hosted, open_hosted
 from adapter.mcp import jsonrpc, sse
-from adapter.mcp.endpoint import error_reply
+from adapter.mcp.endpoint import error_reply, method_not_allowed
 from adapter.mcp.exchange import ANONYMOUS, KEEP_ALIVE, Frame, Reply, Request
 from adapter.mcp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from adapter.mcp.legacy import RESUME_HEADER
 from lambdas.context import Context
 from lambdas.deadline import Deadline
 from lambdas.loop import Container
@@ -79,6 +80,8 @@ async def _reply(hosted: Hosted, http: HttpEvent, seconds: float) -> Reply:
         return _metadata(hosted, http)
     if not http.path.rstrip("/").endswith(hosted.settings.path):
         return _refused(404, METHOD_NOT_FOUND, "There is nothing at this path")
+    if http.method != "POST" and RESUME_HEADER not in http.headers:  # a probe, told so whoever asks
+        return method_not_allowed()
     owner = owner_of(http.context)
     if owner is None and hosted.settings.require_identity:
         return _refused(403, INVALID_REQUEST, "The gateway did not say who calls")

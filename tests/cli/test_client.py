@@ -81,6 +81,7 @@ async def test_each_request_says_who_calls_and_what_it_can_take() -> None:
     assert [requests[0].headers[name] for name in names] == ["2026-07-28", "tasks/get", "mcp-1"]
 
 
+@pytest.mark.requirement("B-02")
 async def test_all_pages_of_the_list_are_read() -> None:
     handler, _, bodies = _answering(
         {"result": {"tools": [{"name": "a"}], "nextCursor": ""}}, {"result": {"tools": [{"name": "b"}]}}

@@ -26,6 +26,7 @@ def test_beyond_loopback_signing_keys_are_demanded() -> None:
         reachable_settings(Settings(), "0.0.0.0")
 
 
+@pytest.mark.requirement("B-05")
 def test_beyond_loopback_every_host_is_served_unless_some_are_listed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

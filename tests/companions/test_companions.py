@@ -96,6 +96,7 @@ async def test_switched_on_or_off_cursors_of_the_other_list_are_refused() -> Non
 # --- task_status ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B-58")
 @pytest.mark.parametrize("era", ERAS)
 async def test_status_tells_how_far_a_job_is(era: str) -> None:
     mcp = background()

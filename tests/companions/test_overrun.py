@@ -45,6 +45,7 @@ async def test_the_result_says_that_it_goes_on_and_how_to_follow_it(era: str) ->
     assert text(await host.call("task_result", task_id=mcp.only_task)) == "done"
 
 
+@pytest.mark.requirement("B-45")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_tool_with_an_output_schema_goes_on_with_a_result_that_clients_accept(era: str) -> None:
     mcp = background(tool(inline_wait="0s", output_schema=OBJECT))
@@ -123,7 +124,7 @@ async def test_a_job_that_wins_against_its_stop_counts(era: str, monkeypatch: py
     assert text(await Host(mcp, era).call("job")) == "just in time"
 
 
-@pytest.mark.requirement("L-41")
+@pytest.mark.requirement("L-41", "B-30")
 @pytest.mark.parametrize("era", ERAS[2:])
 async def test_a_tool_that_requires_a_task_starts_nothing_for_hosts_without(era: str) -> None:
     mcp = background(tool(inline_wait="0s", task_support="required"))
@@ -150,7 +151,7 @@ async def called(mcp: Mcp, **options: Any) -> Json:
     return (await call).result
 
 
-@pytest.mark.requirement("R-104", "R-102")
+@pytest.mark.requirement("R-104", "R-102", "B-42")
 async def test_a_job_that_ends_within_task_after_gives_its_plain_result() -> None:
     result = await called(prompt())
 

@@ -37,6 +37,15 @@ async def test_a_finished_task_reads_the_same_again_and_again(client: Client) ->
     assert [await client.get(task_id) for _ in range(3)] == [ended] * 3
 
 
+@pytest.mark.requirement("B-48")
+async def test_numbers_come_back_as_they_were(client: Client) -> None:
+    arguments = {"ratio": 0.5, "tiny": 1e-7, "whole": 3, "big": 2**53, "rows": [1, 2.25]}
+
+    given = output(await client.ended(await client.start("echo", arguments)))
+
+    assert json.dumps(given) == json.dumps(arguments), "also whether they have a fraction"
+
+
 @pytest.mark.parametrize("text", ["ä" * 17 * KB, "x" * 255 * KB], ids=["over 32 KB", "near 256 KB"])
 async def test_large_output_comes_back_whole(client: Client, text: str) -> None:
     arguments = {"text": text}
@@ -106,7 +115,7 @@ async def test_a_question_that_timed_out_disappears_and_the_workflow_goes_on(cli
     assert await client.get(task_id) == ended
 
 
-@pytest.mark.requirement("R-113", "R-114")
+@pytest.mark.requirement("R-113", "R-114", "B-34")
 async def test_two_questions_at_once_are_answered_one_at_a_time(client: Client) -> None:
     task_id = await client.start("pair")
     questions = await client.questions(task_id, 2)
@@ -153,6 +162,7 @@ async def test_a_question_is_hidden_from_a_client_that_cannot_take_it(client: Cl
     await client.cancel(task_id)
 
 
+@pytest.mark.requirement("B-32")
 async def test_everything_a_workflow_wrote_itself_expires_with_its_task(client: Client) -> None:
     task_id = await client.start("approval")
     await client.questions(task_id)
@@ -167,7 +177,7 @@ async def test_everything_a_workflow_wrote_itself_expires_with_its_task(client: 
 # --- cancel and failure ------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("R-116")
+@pytest.mark.requirement("R-116", "B-27")
 @pytest.mark.parametrize("tool", ["long_wait", "approval"])
 async def test_a_cancelled_task_ends_as_cancelled_and_its_execution_is_stopped(
     client: Client, tool: str
@@ -197,7 +207,7 @@ async def test_update_and_cancel_of_a_finished_task_are_acknowledged_and_change_
     assert await client.get(task_id) == ended
 
 
-@pytest.mark.requirement("R-111")
+@pytest.mark.requirement("R-111", "B-25")
 async def test_a_workflow_that_fails_is_a_completed_task_with_an_error_result(client: Client) -> None:
     task = await client.ended(await client.start("failure"))
 
@@ -264,6 +274,7 @@ async def test_an_inline_caller_that_asks_gets_progress_and_log_messages(client:
     assert json.loads(answer.text) == {"rows": 3}
 
 
+@pytest.mark.requirement("B-32")
 async def test_everything_that_a_workflow_reported_expires_with_its_task(client: Client) -> None:
     task_id = await client.start("progress")
     await client.done(task_id)
@@ -322,6 +333,7 @@ async def test_a_subscriber_is_told_of_every_change_up_to_the_end(client: Client
     assert rest[-1]["result"]["resultType"] == "complete"
 
 
+@pytest.mark.requirement("B-37")
 async def test_another_instance_serves_the_same_task(client: Client, site: Site) -> None:
     task_id = await client.start("approval")
     async with site.client() as other:

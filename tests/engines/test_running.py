@@ -33,6 +33,7 @@ async def test_only_running_executions_of_ours_are_listed(engine: StepFunctions,
     assert calls == ["ListExecutions"]
 
 
+@pytest.mark.requirement("B-02")
 async def test_a_long_list_is_read_page_by_page(engine: StepFunctions, faults: FaultyAws) -> None:
     faults.script("ListExecutions", _page("mcp-a", "other", more="next"), _page("mcp-b"))
     assert await engine.running(MACHINE) == {"mcp-a", "mcp-b"}

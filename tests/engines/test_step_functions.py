@@ -118,6 +118,7 @@ async def test_the_input_arrives_byte_for_byte(aws: Aws, engine: StepFunctions, 
     ]
 
 
+@pytest.mark.requirement("B-55")
 async def test_stopped_work_is_aborted_with_the_reason_given(aws: Aws, engine: StepFunctions) -> None:
     execution = await _started(engine, await deploy(aws, _machine(("Wait", WAIT))))
     await engine.stop(execution, error="McpCancelled", cause="Cancelled by the client")
@@ -126,6 +127,7 @@ async def test_stopped_work_is_aborted_with_the_reason_given(aws: Aws, engine: S
     assert outcome.cause == "Cancelled by the client"
 
 
+@pytest.mark.requirement("B-55")
 async def test_stopping_what_has_ended_is_no_error(aws: Aws, engine: StepFunctions) -> None:
     execution = await _started(engine, await deploy(aws, _machine(("Pass", {"Type": "Pass"}))))
     outcome = await _outcome(engine, execution)
@@ -133,6 +135,7 @@ async def test_stopping_what_has_ended_is_no_error(aws: Aws, engine: StepFunctio
     assert await _outcome(engine, execution) == outcome
 
 
+@pytest.mark.requirement("B-55")
 async def test_an_execution_that_never_was_is_unknown(aws: Aws, engine: StepFunctions) -> None:
     machine = await deploy(aws, _machine(("Pass", {"Type": "Pass"})))
     execution = engine.execution_of(machine, _name())

@@ -218,6 +218,7 @@ async def _failure(engine: StepFunctions, faults: FaultyAws, use: str, fault: Fa
     return raised.value
 
 
+@pytest.mark.requirement("B-54")
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("code", THROTTLES)
 async def test_being_throttled_is_told_as_such(
@@ -267,6 +268,7 @@ async def test_a_reply_that_does_not_come_in_time_is_unavailable(
     assert faults.operations == ["DescribeExecution"] * 3
 
 
+@pytest.mark.requirement("B-55")
 @pytest.mark.parametrize("use", ["describe", "stop"])
 async def test_an_unknown_execution_is_told(engine: StepFunctions, faults: FaultyAws, use: str) -> None:
     failure = await _failure(engine, faults, use, error("ExecutionDoesNotExist", SAID))
@@ -294,6 +296,7 @@ async def test_an_answer_over_the_limit_is_refused_before_any_call(
     assert faults.operations == []
 
 
+@pytest.mark.requirement("B-55")
 async def test_stopping_what_is_closed_counts_as_done(engine: StepFunctions, faults: FaultyAws) -> None:
     faults.script("StopExecution", error("ValidationException", SAID))
     await engine.stop(EXECUTION, error="E", cause="C")
@@ -367,6 +370,7 @@ async def test_output_that_is_not_shown_leaves_the_outcome_without_it(
     assert (outcome.output, outcome.ended_at) == (None, 1_800_000_000_000)
 
 
+@pytest.mark.requirement("B-57")
 async def test_what_aws_says_is_logged_without_the_token(
     engine: StepFunctions, faults: FaultyAws, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -42,7 +42,7 @@ async def test_a_request_is_answered_with_one_json_object(site: Site) -> None:
     assert response.json()["id"] == "a"
 
 
-@pytest.mark.requirement("R-33", "R-14")
+@pytest.mark.requirement("R-33", "R-14", "B-04")
 async def test_a_notification_is_202_with_neither_body_nor_content_type(site: Site) -> None:
     body = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
@@ -52,7 +52,7 @@ async def test_a_notification_is_202_with_neither_body_nor_content_type(site: Si
     assert "content-type" not in response.headers
 
 
-@pytest.mark.requirement("R-30")
+@pytest.mark.requirement("R-30", "B-14")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD"])
 async def test_other_methods_are_405_at_once_with_allow(site: Site, method: str) -> None:
     headers = {"accept": "text/event-stream", "last-event-id": "1", "mcp-session-id": "x"}
@@ -267,7 +267,7 @@ async def test_a_client_that_leaves_an_inline_call_cancels_it_as_the_tool_says(
     assert "failed" not in caplog.text
 
 
-@pytest.mark.requirement("R-42")
+@pytest.mark.requirement("R-42", "B-37")
 async def test_leaving_after_a_task_was_made_leaves_the_task(site: Site) -> None:
     async with site.connection() as (reader, writer):
         writer.write(site.raw("tools/call", {"name": "job"}))
@@ -378,7 +378,7 @@ async def test_without_origins_a_browser_is_told_nothing(site: Site) -> None:
     assert not [name for name in preflight.headers if name.startswith("access-control")]
 
 
-@pytest.mark.requirement("R-122", "R-117")
+@pytest.mark.requirement("R-122", "R-117", "B-38")
 async def test_tasks_belong_to_who_the_application_says_the_caller_is() -> None:
     def identify(scope: Any) -> str:
         return next((value.decode() for name, value in scope["headers"] if name == b"x-caller"), "nobody")
@@ -393,6 +393,7 @@ async def test_tasks_belong_to_who_the_application_says_the_caller_is() -> None:
     assert foreign.json()["error"] == {"code": -32602, "message": "Task not found"}
 
 
+@pytest.mark.requirement("B-12")
 async def test_the_endpoint_can_have_another_path() -> None:
     async with serving(Mcp(tool()), path="/Prod/mcp") as site:
         site.url = f"http://127.0.0.1:{site.port}/Prod/mcp"

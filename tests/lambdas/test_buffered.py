@@ -174,6 +174,7 @@ def test_a_result_is_continued_by_another_container() -> None:
     assert result["result"]["content"][0]["text"] == "done"
 
 
+@pytest.mark.requirement("B-40")
 def test_a_question_rides_on_a_reply_that_is_closed_at_once(function: Function) -> None:
     client = Legacy(function, FORM_CAPABILITIES)
     task_id = _started_by(client)

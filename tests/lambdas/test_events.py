@@ -24,6 +24,7 @@ def test_every_source_gives_the_same_request(name: str) -> None:
     assert request.context == event(name)["requestContext"]
 
 
+@pytest.mark.requirement("B-07")
 @pytest.mark.parametrize("name", HTTP_EVENTS)
 def test_a_body_in_base64_is_the_same_body(name: str) -> None:
     body = json.dumps({"message": "Grüße ✓"}, ensure_ascii=False).encode()
@@ -55,6 +56,7 @@ def test_names_of_headers_are_read_in_any_case(name: str, case: Any) -> None:
     assert read_event(given).headers == read_event(event(name)).headers
 
 
+@pytest.mark.requirement("B-08")
 @pytest.mark.parametrize("name", HTTP_EVENTS)
 def test_headers_may_be_null_or_missing(name: str) -> None:
     assert read_event(event(name, headers=None, multiValueHeaders=None)).headers == {}

@@ -139,6 +139,7 @@ def test_the_first_end_stays_though_the_execution_is_redriven(recorded: Recorded
 # --- what is not ours --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B-31")
 @pytest.mark.parametrize("name", ["states_succeeded", "states_failed", "states_timed_out"])
 def test_an_unknown_execution_is_dropped(recorded: Recorded, name: str) -> None:
     assert recorded.told(name, name="mcp-unknown", executionArn=EXECUTION + "mcp-unknown") == "known"

@@ -75,6 +75,7 @@ def test_nothing_is_opened_before_a_snapshot_is_restored(start: str, monkeypatch
         assert container.run(_same)
 
 
+@pytest.mark.requirement("B-61")
 def test_an_invocation_after_one_that_failed_is_served_by_the_same_clients() -> None:
     clients = Clients()
     with Container(clients.open) as container:

@@ -18,6 +18,11 @@ from tests.support.adapter import Mcp, tool
 AUTHENTICATED_EVENTS = [name for name in HTTP_EVENTS if name not in ANONYMOUS_EVENTS]
 RESOURCE = "https://mcp.example.com/mcp"
 ISSUER = "https://login.example.com"
+RENAMED = {
+    *("authorization", "connection", "content-md5", "date"),
+    *("max-forwards", "server", "user-agent", "www-authenticate"),
+}
+"""A REST API puts `x-amzn-Remapped-` before these names where a function returns them."""
 FORGED = {
     "x-amzn-request-context": json.dumps({"authorizer": {"principalId": "admin"}}),
     "x-amzn-oidc-identity": "admin",
@@ -59,11 +64,32 @@ def test_a_request_whose_caller_is_known_is_answered(function: Function, name: s
     assert _tools(function, event(name)) == ["job"]
 
 
+@pytest.mark.requirement("B-07")
 def test_a_body_in_base64_is_answered(function: Function) -> None:
     body = b64encode(event("http_api_jwt")["body"].encode()).decode()
     assert _tools(function, event("http_api_jwt", body=body, isBase64Encoded=True)) == ["job"]
 
 
+@pytest.mark.requirement("B-10")
+@pytest.mark.parametrize("name", HTTP_EVENTS)
+@pytest.mark.parametrize("value", ["John+Smith", "John%2BSmith", "%", "a%00b"])
+def test_a_query_means_nothing(public: Function, name: str, value: str) -> None:
+    query = {"rawQueryString": f"name={value}", "queryStringParameters": {"name": value}}
+    assert _tools(public, event(name, **query)) == ["job"]
+    several = {"queryStringParameters": None, "multiValueQueryStringParameters": {"name": [value, value]}}
+    assert _tools(public, event(name, **several)) == ["job"]
+
+
+@pytest.mark.requirement("B-04")
+@pytest.mark.parametrize("name", HTTP_EVENTS)
+def test_a_notification_gets_neither_body_nor_content_type(public: Function, name: str) -> None:
+    returned = public.invoke(event(name, body='{"jsonrpc":"2.0","method":"notifications/initialized"}'))
+    assert (returned.status, returned.body) == (202, "")
+    assert not returned.raw.get("headers")
+    assert not returned.raw.get("multiValueHeaders")
+
+
+@pytest.mark.requirement("B-12")
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/live/mcp", "/base/path/mcp"])
 def test_a_stage_or_base_path_before_the_path_does_not_matter(function: Function, path: str) -> None:
     assert _tools(function, event("http_api_jwt", rawPath=path)) == ["job"]
@@ -76,6 +102,7 @@ def test_there_is_nothing_at_other_paths(function: Function, path: str) -> None:
     assert (returned.status, returned.message["error"]["code"]) == (404, -32601)
 
 
+@pytest.mark.requirement("B-12")
 def test_the_path_can_be_another() -> None:
     with Function(tool(), path="/tools/mcp") as function:
         assert function.invoke(event("http_api_jwt")).status == 404
@@ -95,6 +122,43 @@ def test_only_post_is_served(function: Function, method: str) -> None:
     assert (returned.status, returned.headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.requirement("B-14")
+@pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD"])
+def test_a_probe_is_told_so_whether_or_not_its_caller_is_known(function: Function, method: str) -> None:
+    before = function.time
+    for name in ("rest_none", "rest_cognito", "rest_iam"):
+        returned = function.invoke(event(name, httpMethod=method, body=None))
+        assert (returned.status, returned.headers["allow"]) == (405, "POST")
+        assert returned.message["error"]["code"] == -32600
+    assert function.time == before, "nothing is waited for"
+
+
+def test_who_is_not_known_comes_back_to_nothing(function: Function) -> None:
+    payload = event("rest_none", httpMethod="GET", body=None)
+    payload["headers"]["Last-Event-ID"] = "x"
+    payload["multiValueHeaders"]["Last-Event-ID"] = ["x"]
+    assert function.invoke(payload).status == 403
+
+
+@pytest.mark.requirement("B-13")
+def test_no_header_is_returned_that_a_gateway_would_rename(oauth: Function) -> None:
+    metadata = {"path": "/.well-known/oauth-protected-resource", "httpMethod": "GET"}
+    payloads = [
+        *(event(name) for name in HTTP_EVENTS),
+        *(event("rest_none", **changes) for changes in ({"httpMethod": "GET"}, {"path": "/x"}, metadata)),
+        event("rest_cognito", body="{"),
+        event("rest_cognito", headers=None, multiValueHeaders=None),
+        event("rest_cognito", body='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'),
+    ]
+    replies = [oauth.invoke(payload) for payload in payloads]
+    assert {reply.status for reply in replies} == {200, 400, 403, 404, 405, 415}
+    for reply in replies:
+        headers = reply.raw.get("headers") or reply.raw["multiValueHeaders"]
+        assert not {name.lower() for name in headers} & RENAMED
+        assert reply.status != 401, "the challenge is the gateway's to give"
+
+
+@pytest.mark.requirement("B-08")
 def test_requests_without_headers_are_refused_and_not_fatal(function: Function) -> None:
     returned = function.invoke(event("rest_cognito", headers=None, multiValueHeaders=None))
     assert (returned.status, returned.message["error"]["code"]) == (415, -32600)
@@ -157,6 +221,7 @@ def test_forged_headers_do_not_open_the_door(function: Function, name: str) -> N
     assert function.invoke(payload).status == 403
 
 
+@pytest.mark.requirement("B-38")
 def test_a_task_is_its_owners_alone(function: Function) -> None:
     created = function.call("tools/call", {"name": "job", "arguments": {}})
     task_id = created.message["result"]["taskId"]
@@ -178,6 +243,7 @@ def oauth() -> Iterator[Function]:
         yield function
 
 
+@pytest.mark.requirement("B-12", "B-13")
 @pytest.mark.parametrize(
     "path",
     [
@@ -221,6 +287,7 @@ def test_a_path_that_only_looks_like_the_metadata_is_none(oauth: Function) -> No
 # --- one container, many invocations -----------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B-61")
 def test_a_hundred_invocations_share_one_loop_and_one_set_of_clients(function: Function) -> None:
     loops = set()
     for _ in range(100):

@@ -67,6 +67,15 @@ def test_a_question_is_written_under_its_task(container: Store, record: TaskReco
     assert TOKEN[:20] not in question.key
 
 
+@pytest.mark.requirement("B-48")
+def test_numbers_in_a_question_stay_as_they_were(container: Store, record: TaskRecord) -> None:
+    share = {"type": "number", "minimum": 0.5, "maximum": 1, "default": 0.75}
+    app.handler(_payload(record, params=form("How much?", properties={"share": share})), None)
+    params = json.loads(_question(container, record).params)
+    assert json.dumps(params["requestedSchema"]["properties"]["share"]) == json.dumps(share)
+
+
+@pytest.mark.requirement("B-32")
 def test_the_written_question_goes_with_its_task(container: Store, record: TaskRecord) -> None:
     app.handler(_payload(record), None)
     item = _question(container, record).item

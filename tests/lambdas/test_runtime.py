@@ -68,6 +68,7 @@ def _result(function: RunningFunction, method: str, params: Json | None = None) 
     return result
 
 
+@pytest.mark.requirement("B-37")
 def test_a_task_goes_its_way_over_several_invocations(function: RunningFunction) -> None:
     created = _result(function, "tools/call", {"name": "work", "arguments": {}})
     deadline = time.monotonic() + PATIENCE
@@ -78,6 +79,7 @@ def test_a_task_goes_its_way_over_several_invocations(function: RunningFunction)
     assert json.loads(shown["result"]["content"][0]["text"]) == {"rows": 3}
 
 
+@pytest.mark.requirement("B-61")
 def test_a_hundred_invocations_are_answered_by_one_process(function: RunningFunction) -> None:
     identifiers = [_call(function, "tools/list", identifier=number)["id"] for number in range(100)]
     assert identifiers == list(range(100))

@@ -34,7 +34,7 @@ async def created(mcp: Mcp, task: Any, **params: Any) -> dict[str, Any]:
 # --- the handle -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("L-40", "L-42", "L-43", "L-44")
+@pytest.mark.requirement("L-40", "L-42", "L-43", "L-44", "B-42")
 @pytest.mark.era_rows("legacy", 20, 24, 26, 27, 44)
 async def test_a_call_with_task_is_answered_with_a_nested_working_task(mcp: Mcp) -> None:
     client = await LegacyClient.opened(mcp)
@@ -50,6 +50,7 @@ async def test_a_call_with_task_is_answered_with_a_nested_working_task(mcp: Mcp)
             "lastUpdatedAt": "2027-01-15T08:00:00.000Z",
             "ttl": LEAST,
             "pollInterval": 5000,
+            "statusMessage": "The job is starting",
         },
         "_meta": {RELATED: {"taskId": task_id}},
     }
@@ -73,7 +74,21 @@ async def test_task_ids_cannot_be_guessed(mcp: Mcp) -> None:
     assert all(len(task_id.removeprefix("mcp-")) >= 22 for task_id in ids), "128 bits in base64"
 
 
-@pytest.mark.requirement("L-43", "L-61")
+@pytest.mark.requirement("B-31")
+async def test_a_result_is_kept_after_a_run_that_is_longer_than_the_ttl_that_was_asked_for() -> None:
+    mcp = Mcp(tool(timeout="20m", retention="1h"))
+    client = await LegacyClient.opened(mcp)
+    answer = await client.call("tools/call", {"name": "job", "task": {"ttl": 300_000}})
+    task_id = answer.result["task"]["taskId"]
+
+    mcp.clock.advance(20 * 60 - 61)
+    mcp.end(task_id, '"done"')
+    mcp.clock.advance(59 * 60)
+
+    assert (await client.call("tasks/result", {"taskId": task_id})).text == "done"
+
+
+@pytest.mark.requirement("L-43", "L-61", "B-31")
 @pytest.mark.era_rows("legacy", 26)
 @pytest.mark.parametrize(
     ("task", "ttl"),
@@ -151,7 +166,7 @@ async def test_a_tool_that_forbids_tasks_is_refused_as_one(mcp: Mcp) -> None:
     assert mcp.engine.started == []
 
 
-@pytest.mark.requirement("L-41")
+@pytest.mark.requirement("L-41", "B-30")
 @pytest.mark.era_rows("legacy", 22)
 async def test_a_tool_that_requires_a_task_is_refused_without_before_anything_starts() -> None:
     mcp = Mcp(tool(task_support="required"))
@@ -164,7 +179,7 @@ async def test_a_tool_that_requires_a_task_is_refused_without_before_anything_st
     assert (await client.call("tools/call", {"name": "job", "task": {}})).result["task"]
 
 
-@pytest.mark.requirement("L-41")
+@pytest.mark.requirement("L-41", "B-30")
 @pytest.mark.parametrize("version", VERSIONS[1:])
 async def test_versions_without_tasks_are_told_in_words_that_a_task_is_required(version: str) -> None:
     mcp = Mcp(tool(task_support="required"))

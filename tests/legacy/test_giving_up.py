@@ -109,7 +109,7 @@ async def test_only_the_named_request_of_the_same_session_is_cancelled(params: J
     assert mcp.engine.stopped == []
 
 
-@pytest.mark.requirement("L-60")
+@pytest.mark.requirement("L-60", "B-21")
 async def test_ids_that_look_alike_are_told_apart() -> None:
     mcp = quick()
     client = await LegacyClient.opened(mcp)

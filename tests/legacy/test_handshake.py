@@ -124,7 +124,7 @@ async def test_what_a_client_can_take_is_settled_by_initialize_alone(mcp: Mcp) -
     assert (len(asked.requests), asked.result["status"]) == (1, "input_required")
 
 
-@pytest.mark.requirement("L-03", "L-10")
+@pytest.mark.requirement("L-03", "L-10", "B-04")
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_notification_is_accepted_without_body_and_content_type(mcp: Mcp, version: str) -> None:
     client = await LegacyClient.opened(mcp, version)

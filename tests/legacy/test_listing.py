@@ -76,10 +76,21 @@ async def test_an_output_schema_that_is_no_object_at_its_root_is_not_shown(schem
     assert "outputSchema" not in await listed(rich(output_schema=schema), LATEST)
 
 
-@pytest.mark.requirement("L-30")
+@pytest.mark.requirement("B-01")
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_host_that_reads_one_page_only_sees_every_tool(version: str) -> None:
+    client = await LegacyClient.opened(Mcp(*(tool(f"tool-{number}") for number in range(131))), version)
+
+    result = (await client.call("tools/list")).result
+
+    assert [each["name"] for each in result["tools"]] == [f"tool-{n}" for n in range(131)]
+    assert "nextCursor" not in result
+
+
+@pytest.mark.requirement("L-30", "B-01", "B-02")
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_all_of_many_tools_are_listed_over_pages(version: str) -> None:
-    mcp = Mcp(*(tool(f"tool-{number}") for number in range(131)))
+    mcp = Mcp(*(tool(f"tool-{number}") for number in range(131)), page_size=100)
     client = await LegacyClient.opened(mcp, version)
 
     first = (await client.call("tools/list")).result
@@ -111,7 +122,7 @@ async def result_of(mcp: Mcp, version: str, output: object, **how: Any) -> dict[
     return (await calling).result
 
 
-@pytest.mark.requirement("L-33")
+@pytest.mark.requirement("L-33", "B-45")
 @pytest.mark.parametrize(
     ("version", "structured"), [("2025-03-26", None), ("2025-06-18", {"rows": 3}), (LATEST, {"rows": 3})]
 )
@@ -152,7 +163,7 @@ async def test_a_result_of_the_workflows_own_keeps_its_error_mark_and_metadata(v
     assert await result_of(rich(output_schema=None), version, own) == own
 
 
-@pytest.mark.requirement("L-33")
+@pytest.mark.requirement("L-33", "B-36", "B-48")
 async def test_numbers_keep_their_kind_and_output_that_looks_like_a_task_is_only_data() -> None:
     output = {"task": {"taskId": "other", "status": "working"}, "ratio": 0.5, "count": 3, "big": 2**53}
 
@@ -162,7 +173,7 @@ async def test_numbers_keep_their_kind_and_output_that_looks_like_a_task_is_only
     assert result.keys() == {"content"}
 
 
-@pytest.mark.requirement("L-33", "L-32")
+@pytest.mark.requirement("L-33", "L-32", "B-45")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("how", "text"),

@@ -109,7 +109,7 @@ async def test_a_cancelled_plain_call_ends_with_an_empty_success(site: Site) -> 
     assert len(mcp.engine.stopped) == 1
 
 
-@pytest.mark.requirement("L-17", "L-18")
+@pytest.mark.requirement("L-17", "L-18", "B-14")
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize(
     "headers", [{}, {"accept": "text/event-stream"}, {"last-event-id": "unknown"}], ids=repr

@@ -43,7 +43,7 @@ async def ids(client: LegacyClient, task_id: str) -> list[str]:
 # --- being asked ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("L-48", "L-44", "L-49")
+@pytest.mark.requirement("L-48", "L-44", "L-49", "B-40")
 @pytest.mark.era_rows("legacy", 14, 30, 31)
 async def test_a_question_comes_before_the_task_on_the_reply_to_tasks_get(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
@@ -61,7 +61,7 @@ async def test_a_question_comes_before_the_task_on_the_reply_to_tasks_get(mcp: M
     assert answer.headers["content-type"] == "text/event-stream"
 
 
-@pytest.mark.requirement("L-48")
+@pytest.mark.requirement("L-48", "B-40")
 @pytest.mark.era_rows("legacy", 30)
 async def test_a_question_comes_on_the_stream_of_tasks_result_which_then_goes_on(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
@@ -77,7 +77,7 @@ async def test_a_question_comes_on_the_stream_of_tasks_result_which_then_goes_on
     assert answer.text == "done"
 
 
-@pytest.mark.requirement("L-48")
+@pytest.mark.requirement("L-48", "B-34")
 async def test_after_all_answers_the_task_works_again(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
     mcp.ask(task_id, "a")
@@ -398,7 +398,7 @@ async def test_an_answer_that_can_neither_be_written_nor_asked_for_again_is_refu
     assert answered.status == 503
 
 
-@pytest.mark.requirement("L-49")
+@pytest.mark.requirement("L-49", "B-57")
 async def test_neither_token_nor_owner_can_be_read_in_an_id(mcp: Mcp) -> None:
     client = await LegacyClient.opened(mcp, capabilities=FORMS, caller="arn:aws:iam::123456789012:role/x")
     task_id = await client.start()

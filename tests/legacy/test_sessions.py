@@ -157,7 +157,7 @@ def test_sessions_that_were_read_are_remembered_up_to_a_number() -> None:
 # --- clients without one --------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("L-15")
+@pytest.mark.requirement("L-15", "B-65")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("session", [None, "", "aws-agent-7f3a", "MWA1.x"])
 async def test_without_an_id_of_ours_the_version_header_is_enough(version: str, session: str | None) -> None:
@@ -265,7 +265,7 @@ def test_a_session_takes_what_it_declared_and_its_version_knows(
 # --- isolation: session ---------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("L-59", "L-57")
+@pytest.mark.requirement("L-59", "L-57", "B-38")
 async def test_isolated_sessions_do_not_see_each_others_tasks() -> None:
     mcp = keyed(OLD, isolation="session")
     mine, foreign = await LegacyClient.opened(mcp), await LegacyClient.opened(mcp)

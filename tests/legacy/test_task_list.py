@@ -40,7 +40,7 @@ async def test_a_task_created_a_moment_ago_is_listed_as_tasks_get_shows_it() -> 
     assert result == {"tasks": [await client.get(task_id)]}
 
 
-@pytest.mark.requirement("L-56")
+@pytest.mark.requirement("L-56", "B-02")
 async def test_all_tasks_are_listed_newest_first_over_pages() -> None:
     mcp = keyed()
     client = await LegacyClient.opened(mcp, caller="ada")

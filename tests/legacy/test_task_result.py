@@ -67,7 +67,7 @@ async def test_metadata_of_the_workflow_stays_beside_the_tasks(mcp: Mcp) -> None
     assert meta == {"example.com/cost": 3, RELATED: {"taskId": task_id}}
 
 
-@pytest.mark.requirement("L-53", "L-46")
+@pytest.mark.requirement("L-53", "L-46", "B-26")
 @pytest.mark.era_rows("legacy", 33)
 @pytest.mark.parametrize(
     ("how", "text"),

@@ -35,7 +35,7 @@ async def test_get_answers_the_flat_task_and_nothing_else(mcp: Mcp) -> None:
     answer = await client.call("tasks/get", {"taskId": task_id})
 
     assert answer.headers["content-type"] == "application/json"
-    members = {"taskId", "status", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"}
+    members = {"taskId", "status", "statusMessage", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"}
     assert answer.result.keys() == members
     assert {type(answer.result[name]) for name in ("ttl", "pollInterval")} == {int}
 
@@ -66,7 +66,7 @@ ENDINGS: list[Any] = [
 ]
 
 
-@pytest.mark.requirement("L-45", "L-53")
+@pytest.mark.requirement("L-45", "L-53", "B-26")
 @pytest.mark.era_rows("legacy", 33, 34)
 @pytest.mark.parametrize(("how", "status", "message"), ENDINGS)
 async def test_each_ending_has_its_status_and_its_message(
@@ -100,6 +100,44 @@ async def test_a_running_task_tells_how_far_it_is(mcp: Mcp) -> None:
     assert (await client.get(task_id))["statusMessage"] == "Writing"
 
 
+@pytest.mark.requirement("B-58")
+async def test_a_task_that_runs_for_long_tells_for_how_long(mcp: Mcp) -> None:
+    client, task_id = await begun(mcp)
+    mcp.report(task_id, 1, message="Waiting for the bank")
+    shown = []
+    for seconds in (599, 1, 49 * 60 + 59, 1):
+        mcp.clock.advance(seconds)
+        shown.append((await client.get(task_id))["statusMessage"])
+
+    assert shown == [
+        "Waiting for the bank",
+        "Waiting for the bank (running for 10 min)",
+        "Waiting for the bank (running for 59 min)",
+        "Waiting for the bank (running for 1 h)",
+    ]
+
+
+@pytest.mark.requirement("B-26")
+async def test_a_failure_is_told_with_its_own_message_and_not_with_the_last_report(mcp: Mcp) -> None:
+    client, task_id = await begun(mcp)
+    mcp.report(task_id, 1, message="Loading", progress=2, total=8)
+    assert (await client.get(task_id))["statusMessage"] == "Loading (2 of 8)"
+    mcp.end(task_id, ending=Ending.FAILED, error="Boom", cause="it broke")
+
+    shown = await client.get(task_id)
+
+    assert (shown["status"], shown["statusMessage"]) == ("failed", "Boom: it broke")
+    result = (await client.call("tasks/result", {"taskId": task_id})).result
+    assert (result["isError"], result["content"][0]["text"]) == (True, "Boom: it broke")
+
+
+@pytest.mark.requirement("B-42")
+async def test_there_is_a_message_even_before_the_job_system_was_asked(mcp: Mcp) -> None:
+    client, task_id = await begun(mcp)
+
+    assert (await client.get(task_id))["statusMessage"] == "Under way"
+
+
 @pytest.mark.requirement("L-45")
 async def test_the_state_that_runs_is_told_where_nothing_was_reported(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
@@ -109,7 +147,7 @@ async def test_the_state_that_runs_is_told_where_nothing_was_reported(mcp: Mcp) 
     assert (await client.get(task_id))["statusMessage"] == "Running Aggregate"
 
 
-@pytest.mark.requirement("L-45")
+@pytest.mark.requirement("L-45", "B-54")
 async def test_a_job_system_that_cannot_be_asked_costs_no_poll(
     mcp: Mcp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +165,7 @@ async def test_a_job_system_that_cannot_be_asked_costs_no_poll(
     assert shown["pollInterval"] > 5000
 
 
-@pytest.mark.requirement("L-57", "L-62", "L-59")
+@pytest.mark.requirement("L-57", "L-62", "L-59", "B-38", "B-39")
 @pytest.mark.era_rows("legacy", 39, 52)
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 async def test_unknown_expired_and_foreign_tasks_look_the_same(mcp: Mcp, method: str) -> None:
@@ -171,7 +209,7 @@ async def test_versions_without_tasks_have_no_task_methods(mcp: Mcp, version: st
 # --- tasks/cancel ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("L-54", "L-44")
+@pytest.mark.requirement("L-54", "L-44", "B-27")
 @pytest.mark.era_rows("legacy", 35)
 async def test_a_cancel_stops_the_work_and_answers_the_cancelled_task(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)

@@ -76,7 +76,7 @@ async def test_a_defect_is_told_as_an_error_and_logged(
     assert "KeyError" in caplog.text
 
 
-@pytest.mark.requirement("L-12")
+@pytest.mark.requirement("L-12", "B-16")
 @pytest.mark.parametrize("version", ["not-a-version", "2024-11-05", "2099-01-01", ""])
 @pytest.mark.parametrize(
     "body",
@@ -120,7 +120,7 @@ async def test_a_foreign_origin_is_forbidden_on_every_method(mcp: Mcp, version: 
     assert (await client.call("ping", headers={"origin": "http://localhost:3000"})).status == 200
 
 
-@pytest.mark.requirement("L-10")
+@pytest.mark.requirement("L-10", "B-15")
 @pytest.mark.parametrize(
     ("accept", "status"),
     [("*/*", 200), ("application/json", 200), (None, 200), ("text/event-stream", 200), ("text/html", 406)],
@@ -133,7 +133,7 @@ async def test_json_is_served_to_whoever_does_not_refuse_it(
     assert (await client.call("tools/list", headers={"accept": accept})).status == status
 
 
-@pytest.mark.requirement("L-10")
+@pytest.mark.requirement("L-10", "B-63")
 async def test_swapped_headers_are_told_apart_in_words(mcp: Mcp) -> None:
     client = await LegacyClient.opened(mcp)
 
@@ -184,7 +184,7 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.requirement("L-22")
+@pytest.mark.requirement("L-22", "B-19", "B-22")
 @pytest.mark.era_rows("legacy", 17)
 @pytest.mark.parametrize("body", UNREADABLE, ids=repr)
 async def test_an_error_about_an_unreadable_id_leaves_the_id_out(mcp: Mcp, body: object) -> None:
@@ -196,7 +196,7 @@ async def test_an_error_about_an_unreadable_id_leaves_the_id_out(mcp: Mcp, body:
     assert "id" not in answer.message
 
 
-@pytest.mark.requirement("L-22")
+@pytest.mark.requirement("L-22", "B-22")
 @pytest.mark.era_rows("legacy", 17)
 @pytest.mark.parametrize("says_version", [True, False])
 @pytest.mark.parametrize("version", EARLY)

@@ -24,6 +24,7 @@ def waits(lab: Lab, shape: str) -> tuple[dict, object, int]:
             return {"Type": "Map", "End": True, "ItemProcessor": branch}, [1, 2], 2
 
 
+@pytest.mark.requirement("B-59")
 @pytest.mark.parametrize("shape", ["task", "parallel", "map"])
 async def test_a_stop_during_a_token_wait_is_an_abort_at_once(lab: Lab, shape: str) -> None:
     state, value, count = waits(lab, shape)
@@ -51,6 +52,7 @@ async def test_neither_retry_nor_catch_survives_a_stop(lab: Lab) -> None:
     assert kinds[-2:] == ["TaskSubmitted", "ExecutionAborted"]
 
 
+@pytest.mark.requirement("B-55")
 async def test_a_stop_of_a_finished_execution_leaves_it_as_it_is(lab: Lab) -> None:
     execution = await lab.start(await lab.machine({**PASS, "Result": 1}))
     before = await lab.end(execution)

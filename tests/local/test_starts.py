@@ -12,6 +12,7 @@ from .conftest import PASS, Lab, error_code
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
+@pytest.mark.requirement("B-51")
 @pytest.mark.parametrize("name", ["bad name", "a*b", "a/b", "a:b", "a\x01b", "x" * 81])
 async def test_a_name_that_aws_forbids_is_refused(lab: Lab, name: str) -> None:
     machine = await lab.machine(PASS)

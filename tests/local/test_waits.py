@@ -9,6 +9,7 @@ from .conftest import PASS, Lab, error_code
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
+@pytest.mark.requirement("B-59")
 async def test_an_answer_resumes_the_state_that_waits(lab: Lab) -> None:
     execution = await lab.start(await lab.machine(lab.wait()))
     [token] = await lab.tokens(execution)
@@ -17,6 +18,7 @@ async def test_an_answer_resumes_the_state_that_waits(lab: Lab) -> None:
     assert (ended["status"], ended["output"]) == ("SUCCEEDED", '{"action":"accept"}')
 
 
+@pytest.mark.requirement("B-59")
 @pytest.mark.parametrize("shape", ["Parallel", "Map"])
 async def test_two_waits_at_the_same_time_are_answered_one_by_one(lab: Lab, shape: str) -> None:
     branch = {"StartAt": "P", "States": {"P": lab.wait()}}
@@ -81,6 +83,7 @@ async def test_a_task_fails_also_without_error_and_cause(lab: Lab) -> None:
     assert not {"error", "cause"} & set(ended)
 
 
+@pytest.mark.requirement("B-58")
 async def test_a_wait_past_its_time_limit_fails_and_takes_no_answer(lab: Lab) -> None:
     execution = await lab.start(await lab.machine(lab.wait(TimeoutSeconds=1)))
     [token] = await lab.tokens(execution)
@@ -96,6 +99,18 @@ async def test_a_silent_wait_with_a_heartbeat_fails_and_takes_no_answer(lab: Lab
     assert await error_code(lab.answer(token)) == "TaskTimedOut"
 
 
+@pytest.mark.requirement("B-59")
+async def test_the_input_of_the_execution_is_still_there_after_a_wait(lab: Lab) -> None:
+    later = {**PASS, "Parameters": {"input.$": "$$.Execution.Input", "answer.$": "$"}}
+    machine = await lab.machine(lab.wait(Next="B"), later)
+    execution = await lab.start(machine, {"documents": ["a", "b"]})
+    [token] = await lab.tokens(execution)
+    await lab.answer(token, {"action": "accept"})
+    output = json.loads((await lab.end(execution))["output"])
+    assert output == {"input": {"documents": ["a", "b"]}, "answer": {"action": "accept"}}
+
+
+@pytest.mark.requirement("B-59")
 async def test_each_attempt_has_a_token_of_its_own(lab: Lab) -> None:
     retry = [{"ErrorEquals": ["Again"], "IntervalSeconds": 1, "MaxAttempts": 1}]
     execution = await lab.start(await lab.machine(lab.wait(Retry=retry)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64encode
 from typing import Any
 
@@ -113,7 +114,7 @@ async def test_arguments_reach_the_execution_as_they_were_sent() -> None:
 
 
 @pytest.mark.era_rows("modern", 24, 26, 27, 44)
-@pytest.mark.requirement("R-106", "R-105", "R-109", "R-101", "R-120")
+@pytest.mark.requirement("R-106", "R-105", "R-109", "R-101", "R-120", "B-42")
 async def test_a_task_handle_is_flat_and_says_how_long_and_how_often() -> None:
     mcp = Mcp(tool(timeout="2h", retention="22h", poll_interval="250ms"), refresh_min=0.1)
 
@@ -157,6 +158,17 @@ async def test_task_ids_are_long_random_and_not_made_from_the_call() -> None:
     assert len(prefixes) > 190
 
 
+@pytest.mark.requirement("B-51")
+async def test_the_execution_has_the_name_of_its_task_however_long_that_of_the_tool_is() -> None:
+    mcp = Mcp(tool("t" * 128), tool("t" * 127 + "u"))
+
+    ids = [await mcp.start(name, identifier="i" * 500) for name in mcp.targets for _ in range(50)]
+
+    assert [execution.rpartition(":")[2] for execution in mcp.engine.started] == ids
+    assert len(set(ids)) == 100
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,80}", each) for each in ids)
+
+
 @pytest.mark.era_rows("modern", 20)
 @pytest.mark.requirement("R-104", "R-102")
 @pytest.mark.parametrize(
@@ -191,7 +203,7 @@ async def called(mcp: Mcp, caps: dict[str, Any]) -> Answer:
 
 
 @pytest.mark.era_rows("modern", 22)
-@pytest.mark.requirement("R-102", "R-09", "R-28", "R-12")
+@pytest.mark.requirement("R-102", "R-09", "R-28", "R-12", "B-30")
 async def test_a_tool_that_needs_a_task_is_refused_before_anything_starts() -> None:
     mcp = Mcp(tool(task_support="required"))
 

@@ -38,7 +38,7 @@ async def test_a_response_repeats_the_id_with_its_type(mcp: Mcp, identifier: str
     assert [a.message["id"] for a in (good, bad)] == [identifier] * 2
 
 
-@pytest.mark.requirement("R-02", "R-08")
+@pytest.mark.requirement("R-02", "R-08", "B-21")
 async def test_the_same_id_may_be_used_again_and_in_the_other_type(mcp: Mcp) -> None:
     answers = [await mcp.post(listing(id=identifier)) for identifier in (1, "1", 1)]
 
@@ -68,7 +68,7 @@ async def test_an_integer_id_too_large_to_repeat_exactly_is_refused(mcp: Mcp, di
     assert "id" not in answer.message
 
 
-@pytest.mark.requirement("R-01", "R-03", "R-14")
+@pytest.mark.requirement("R-01", "R-03", "R-14", "B-19")
 @pytest.mark.parametrize("jsonrpc", ["2.0", None])
 async def test_a_null_id_makes_neither_a_request_nor_a_notification(mcp: Mcp, jsonrpc: str | None) -> None:
     answer = await mcp.post({**listing(jsonrpc=jsonrpc), "id": None})
@@ -92,7 +92,7 @@ async def test_a_body_that_is_not_one_object_is_refused(mcp: Mcp, body: object) 
 
 
 @pytest.mark.era_rows("modern", 17)
-@pytest.mark.requirement("R-01", "R-03", "R-12")
+@pytest.mark.requirement("R-01", "R-03", "R-12", "B-22")
 @pytest.mark.parametrize(
     "body",
     [
@@ -150,7 +150,7 @@ async def test_responses_from_a_client_are_refused(mcp: Mcp, member: dict[str, A
     assert answer.refusal == (400, -32600)
 
 
-@pytest.mark.requirement("R-14", "R-33", "R-119")
+@pytest.mark.requirement("R-14", "R-33", "R-119", "B-04")
 @pytest.mark.parametrize(
     "message",
     [
@@ -237,7 +237,7 @@ async def test_an_unforeseen_failure_is_one_clear_error_and_the_details_are_logg
 
 
 @pytest.mark.era_rows("modern", 10)
-@pytest.mark.requirement("R-30")
+@pytest.mark.requirement("R-30", "B-14")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "post"])
 async def test_other_http_methods_are_405_with_allow_before_anything_else_is_read(
     mcp: Mcp, method: str
@@ -250,7 +250,7 @@ async def test_other_http_methods_are_405_with_allow_before_anything_else_is_rea
 
 
 @pytest.mark.era_rows("modern", 9, 11)
-@pytest.mark.requirement("R-30")
+@pytest.mark.requirement("R-30", "B-65")
 async def test_session_and_event_id_headers_are_ignored_and_never_sent(mcp: Mcp) -> None:
     answer = await mcp.call("tools/list", headers={"mcp-session-id": "abc", "last-event-id": "7"})
 

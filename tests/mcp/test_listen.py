@@ -148,7 +148,7 @@ async def test_with_nothing_to_follow_the_subscription_ends_at_once(mcp: Mcp, wa
 # --- the changes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("R-121", "R-92", "R-94", "R-95", "R-112")
+@pytest.mark.requirement("R-121", "R-92", "R-94", "R-95", "R-112", "B-41")
 async def test_a_task_is_told_as_it_is_and_then_once_per_change_until_its_end(mcp: Mcp) -> None:
     task_id = await mcp.start()
     async with listen(mcp, to(task_id)) as stream:

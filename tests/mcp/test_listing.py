@@ -44,8 +44,26 @@ def names(listed: list[dict[str, Any]]) -> list[str]:
     return [each["name"] for page in listed for each in page["tools"]]
 
 
+@pytest.mark.requirement("B-01")
+async def test_a_host_that_reads_one_page_only_sees_every_tool() -> None:
+    (page,) = await pages(Mcp(*MANY))
+
+    assert names([page]) == [each.name for each in MANY]
+
+
+@pytest.mark.requirement("B-01", "B-02", "R-50")
+async def test_a_page_of_large_tools_stays_below_what_a_function_may_reply() -> None:
+    large = [tool(f"large-{number}", description="x" * 300_000) for number in range(20)]
+    huge = tool("huge", description="x" * 2_500_000)
+
+    listed = await pages(Mcp(*large, huge, *MANY))
+
+    assert [len(page["tools"]) for page in listed] == [6, 6, 6, 2, 1, 131]
+    assert names(listed) == [each.name for each in (*large, huge, *MANY)]
+
+
 @pytest.mark.era_rows("modern", 45)
-@pytest.mark.requirement("R-50", "R-51", "R-52")
+@pytest.mark.requirement("R-50", "R-51", "R-52", "B-01", "B-02")
 @pytest.mark.parametrize(
     ("size", "expected"),
     [(100, [100, 31]), (50, [50, 50, 31]), (131, [131]), (130, [130, 1]), (1, [1] * 131)],
@@ -96,7 +114,7 @@ async def test_only_an_absent_cursor_means_the_first_page() -> None:
 
 @pytest.mark.requirement("R-53")
 async def test_a_cursor_changed_in_any_place_is_refused() -> None:
-    mcp = Mcp(*MANY)
+    mcp = Mcp(*MANY, page_size=100)
     cursor = (await mcp.call("tools/list")).result["nextCursor"]
 
     for place in range(0, len(cursor), 7):
@@ -106,7 +124,7 @@ async def test_a_cursor_changed_in_any_place_is_refused() -> None:
 
 @pytest.mark.requirement("R-53")
 async def test_a_cursor_of_another_list_of_tools_is_refused() -> None:
-    mcp = Mcp(*MANY, signing_keys=KEY)
+    mcp = Mcp(*MANY, signing_keys=KEY, page_size=100)
     changed = mcp.sibling(*MANY[:-1], tool("tool-130", description="Changed."), signing_keys=KEY)
     cursor = (await mcp.call("tools/list")).result["nextCursor"]
 
@@ -115,7 +133,7 @@ async def test_a_cursor_of_another_list_of_tools_is_refused() -> None:
 
 @pytest.mark.requirement("R-52", "R-08")
 async def test_a_cursor_is_good_at_another_instance_and_with_a_rotated_key() -> None:
-    cursor = (await Mcp(*MANY, signing_keys=KEY).call("tools/list")).result["nextCursor"]
+    cursor = (await Mcp(*MANY, signing_keys=KEY, page_size=100).call("tools/list")).result["nextCursor"]
 
     for keys in (KEY, f"{OTHER_KEY},{KEY}"):
         answer = await Mcp(*MANY, signing_keys=keys).call("tools/list", {"cursor": cursor})

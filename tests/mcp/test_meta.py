@@ -156,7 +156,7 @@ async def test_settings_inside_the_declaration_are_ignored(mcp: Mcp) -> None:
 
 
 @pytest.mark.era_rows("modern", 20, 26)
-@pytest.mark.requirement("R-07", "R-118")
+@pytest.mark.requirement("R-07", "R-118", "B-24")
 @pytest.mark.parametrize("legacy", [{"ttl": 60000}, {}, None, 7])
 async def test_a_legacy_task_param_is_neither_an_error_nor_an_opt_in(mcp: Mcp, legacy: object) -> None:
     params = {"name": "quick", "task": legacy}

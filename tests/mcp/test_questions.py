@@ -41,7 +41,7 @@ async def test_every_poll_lists_all_open_questions(mcp: Mcp) -> None:
 
 
 @pytest.mark.era_rows("modern", 30, 31, 32)
-@pytest.mark.requirement("R-114", "R-112")
+@pytest.mark.requirement("R-114", "R-112", "B-34")
 async def test_answers_may_come_one_at_a_time_and_answered_keys_are_gone_at_once(mcp: Mcp) -> None:
     task_id = await mcp.start()
     mcp.ask(task_id, "one", form(name="string"))

@@ -51,7 +51,7 @@ async def test_answers_cannot_be_written_into_a_state() -> None:
     assert (await call(mcp, None, f"{forged}.{signature}")).error["code"] == -32602
 
 
-@pytest.mark.requirement("R-84")
+@pytest.mark.requirement("R-84", "B-32")
 async def test_a_state_expires() -> None:
     mcp = asking(CONFIRM)
     state = (await call(mcp)).result["requestState"]

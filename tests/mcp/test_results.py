@@ -97,7 +97,7 @@ def test_data_becomes_one_text_block_that_is_never_empty(output: str, text: str)
 
 
 @pytest.mark.era_rows("modern", 46)
-@pytest.mark.requirement("R-60")
+@pytest.mark.requirement("R-60", "B-45")
 @pytest.mark.parametrize(
     ("schema", "output"),
     [
@@ -118,7 +118,7 @@ def test_with_an_output_schema_the_data_is_structured_content_too(
     assert "isError" not in result
 
 
-@pytest.mark.requirement("R-60", "R-111")
+@pytest.mark.requirement("R-60", "R-111", "B-45")
 @pytest.mark.parametrize(
     ("schema", "output", "says"),
     [
@@ -157,7 +157,7 @@ def test_what_is_no_block_makes_the_whole_output_plain_data(block: object) -> No
     assert succeeded(output) == {"content": [{"type": "text", "text": output}]}
 
 
-@pytest.mark.requirement("R-60", "R-61")
+@pytest.mark.requirement("R-60", "R-61", "B-36")
 @pytest.mark.parametrize(
     "output",
     [
@@ -210,7 +210,7 @@ def test_empty_content_is_filled() -> None:
     assert succeeded({"content": []}) == {"content": [{"type": "text", "text": "(no output)"}]}
 
 
-@pytest.mark.requirement("R-60")
+@pytest.mark.requirement("R-60", "B-45")
 @pytest.mark.parametrize(
     ("structured", "says"),
     [
@@ -235,7 +235,7 @@ def test_a_ready_made_result_that_fits_is_passed_on() -> None:
     assert result == {"content": [TEXT], "structuredContent": {"a": 1}}
 
 
-@pytest.mark.requirement("R-60", "R-111")
+@pytest.mark.requirement("R-60", "R-111", "B-45")
 def test_a_ready_made_error_needs_no_structured_content_and_gives_its_text_as_message() -> None:
     output = orjson.dumps(
         {"content": [BLOCKS[2], {"type": "text", "text": "x" * 400}], "isError": True}

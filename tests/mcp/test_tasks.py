@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from adapter.tasks.engine import Snapshot
 from adapter.tasks.model import Ending
 from tests.support.adapter import PREFIX, TASKS, Mcp, accepted, tool
 
@@ -142,7 +143,7 @@ async def test_the_inner_result_is_a_whole_tool_result(mcp: Mcp) -> None:
 
 
 @pytest.mark.era_rows("modern", 33)
-@pytest.mark.requirement("R-111")
+@pytest.mark.requirement("R-111", "B-25")
 @pytest.mark.parametrize("state", ["failed", "timed out"])
 async def test_a_tool_that_fails_is_a_completed_task_with_an_error_result_and_a_message(
     mcp: Mcp, state: str
@@ -151,7 +152,7 @@ async def test_a_tool_that_fails_is_a_completed_task_with_an_error_result_and_a_
 
     task = await mcp.get(task_id)
 
-    assert task["result"]["isError"] is True
+    assert (task["status"], task["result"]["isError"]) == ("completed", True)
     assert task["statusMessage"] == task["result"]["content"][0]["text"]
 
 
@@ -182,7 +183,7 @@ async def test_a_result_that_cannot_be_read_now_is_an_error_of_the_read_and_not_
 
 
 @pytest.mark.era_rows("modern", 39, 52)
-@pytest.mark.requirement("R-117", "R-122", "R-12")
+@pytest.mark.requirement("R-117", "R-122", "R-12", "B-39")
 @pytest.mark.parametrize("method", METHODS)
 async def test_unknown_foreign_and_expired_tasks_look_the_same(mcp: Mcp, method: str) -> None:
     mine = await mcp.start()
@@ -268,6 +269,32 @@ async def test_the_end_is_never_told_as_earlier_than_the_beginning(mcp: Mcp) -> 
     assert task["lastUpdatedAt"] == task["createdAt"]
 
 
+@pytest.mark.requirement("B-42")
+async def test_there_is_a_message_even_before_the_job_system_was_asked(mcp: Mcp) -> None:
+    task_id = await mcp.start()
+
+    assert (await mcp.get(task_id))["statusMessage"] == "Under way"
+
+
+@pytest.mark.requirement("B-58")
+@pytest.mark.parametrize(
+    ("minutes", "age"),
+    [
+        (9.9, ""),
+        (12, " (running for 12 min)"),
+        (48 * 60 - 1, " (running for 47 h)"),
+        (48 * 60, " (running for 2 days)"),
+    ],
+)
+async def test_a_task_that_runs_for_long_tells_for_how_long(minutes: float, age: str) -> None:
+    mcp = Mcp(tool(timeout="30d"))
+    task_id = await mcp.start()
+    mcp.engine.executions[mcp.execution(task_id)] = Snapshot(message="Running Wait for the bank")
+    mcp.clock.advance(minutes * 60)
+
+    assert (await mcp.get(task_id))["statusMessage"] == f"Running Wait for the bank{age}"
+
+
 async def test_the_message_is_what_the_workflow_reported_last(mcp: Mcp) -> None:
     task_id = await mcp.start()
     mcp.report(task_id, 1, message="Loading", progress=1234567, total=2e7)
@@ -294,7 +321,7 @@ async def test_a_task_that_is_told_to_stop_says_so_until_it_has_stopped(mcp: Mcp
 # --- cancelling -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("R-116", "R-112")
+@pytest.mark.requirement("R-116", "R-112", "B-27")
 async def test_a_cancel_stops_the_execution_and_the_task_ends_cancelled(mcp: Mcp) -> None:
     task_id = await mcp.start()
 

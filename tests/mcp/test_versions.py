@@ -52,7 +52,7 @@ async def test_discovery_tells_versions_capabilities_and_how_long_they_may_be_ke
 
 
 @pytest.mark.era_rows("modern", 2)
-@pytest.mark.requirement("R-20", "R-26", "R-12")
+@pytest.mark.requirement("R-20", "R-26", "R-12", "B-16")
 @pytest.mark.parametrize("version", ["v999.0.0", "2024-11-05", "2026-07-29", "", "2026-07-28 "])
 async def test_an_unserved_version_is_answered_with_the_served_ones(mcp: Mcp, version: str) -> None:
     found = await opened(mcp, "server/discover", meta(version), version)

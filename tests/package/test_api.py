@@ -47,6 +47,7 @@ def _security(stack: Stack) -> list[Any]:
     return decoded
 
 
+@pytest.mark.requirement("B-14")
 def test_post_get_and_delete_reach_the_function_and_nothing_else(listed: Stack) -> None:
     paths = _body(listed)["paths"]
     assert {path: set(methods) for path, methods in paths.items()} == {"/mcp": {"post", "get", "delete"}}
@@ -100,6 +101,7 @@ def test_incomplete_oauth_is_refused(missing: str) -> None:
         Stack("template.yaml", StateMachineArns=f"{ARN}billing", AuthMode="OAuth", **parameters)
 
 
+@pytest.mark.requirement("B-13")
 def test_oauth_metadata_is_open_to_everybody(oauth: Stack) -> None:
     paths = _body(oauth)["paths"]
     assert set(paths) == {"/mcp"} | METADATA_PATHS
@@ -128,6 +130,7 @@ def test_another_authorization_server_can_be_announced() -> None:
     assert _variables(stack)["ADAPTER_AUTHORIZATION_SERVERS"] == "https://login.example.com"
 
 
+@pytest.mark.requirement("B-13")
 @pytest.mark.parametrize(("kind", "status"), CHALLENGED.items())
 def test_a_refused_token_is_answered_with_the_challenge(oauth: Stack, kind: str, status: str) -> None:
     response = _body(oauth)["x-amazon-apigateway-gateway-responses"][kind]

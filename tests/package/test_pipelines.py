@@ -92,6 +92,7 @@ def test_a_task_state_retries_what_passes_with_backoff_and_jitter(state: State) 
     assert named == {"DynamoDb" if ":aws-sdk:" in state["Resource"] else "DynamoDB"}
 
 
+@pytest.mark.requirement("B-58")
 @pytest.mark.parametrize("state", TASKS)
 def test_a_wait_for_a_human_ends_and_says_when(state: State) -> None:
     if not state["Resource"].endswith(".waitForTaskToken"):

@@ -59,6 +59,7 @@ def test_each_function_writes_to_its_own_log_group_only(listed: Stack) -> None:
         assert logs == {f"<{function}Logs.Arn>"}
 
 
+@pytest.mark.requirement("B-03")
 def test_exactly_the_listed_state_machines_can_be_started(listed: Stack) -> None:
     started = {g.resource for g in grants(listed, "McpRole") if g.action == "states:StartExecution"}
     assert started == {f"{ARN}billing", f"{ARN}nightly-report"}

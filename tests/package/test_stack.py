@@ -149,6 +149,7 @@ def test_the_signing_key_is_generated_and_only_named_to_the_function(listed: Sta
 # --- table -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B-50")
 def test_the_table_expires_items_and_indexes_open_tasks(listed: Stack) -> None:
     table = listed.resource("TaskTable")
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expiresAt", "Enabled": True}

@@ -1,4 +1,4 @@
-"""The requirement registry: what the protocol asks, as data, and which tests prove it.
+"""The requirement registry, as data: what the protocol asks, what went wrong elsewhere, and which tests prove it.
 
 Claims are read from the source of the tests and not from a running session, so the answer is the same when
 only a part of the suite runs, in any order, and in any number of processes.
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -28,25 +28,20 @@ class RegistryError(Exception):
     """The data or a mark cannot be read as a registry. The message names every offender."""
 
 
-class Requirement(BaseModel):
-    """One rule. `reason` says why it is not simply tested, `later` what of a tested rule is still to come."""
+class Entry(BaseModel):
+    """One rule. `reason` says why it is not simply tested."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[str, Field(pattern=r"^[A-Z]-\d{2,3}$")]
-    level: Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "OPEN"]
     title: Annotated[str, Field(pattern=r"\S")]
-    link: Annotated[str, Field(pattern=r"^https://\S+$")]
     status: Literal["tested", "not_applicable", "diverges", "deferred"]
     reason: Annotated[str, Field(pattern=r"\S")] | None = None
-    later: Annotated[str, Field(pattern=r"\S")] | None = None
 
     @model_validator(mode="after")
-    def _explained(self) -> Requirement:
+    def _explained(self) -> Self:
         if (self.status == "tested") == (self.reason is not None):
             raise ValueError("every status but `tested`, and no other, has a reason")
-        if self.later is not None and self.status != "tested":
-            raise ValueError("`later` is for a tested requirement")
         return self
 
     @property
@@ -55,10 +50,45 @@ class Requirement(BaseModel):
         return self.status in {"tested", "diverges"}
 
 
+class Requirement(Entry):
+    """A rule of the protocol. `later` says what of a tested rule is still to come."""
+
+    level: Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "OPEN"]
+    link: Annotated[str, Field(pattern=r"^https://\S+$")]
+    later: Annotated[str, Field(pattern=r"\S")] | None = None
+
+    @model_validator(mode="after")
+    def _still_to_come(self) -> Self:
+        if self.later is not None and self.status != "tested":
+            raise ValueError("`later` is for a tested requirement")
+        return self
+
+
+class Report(Entry):
+    """What users of a similar project met as a bug; the title says what is right instead.
+
+    `sources` are public issues, as `owner/repository#number`; none where it was only observed.
+    """
+
+    sources: list[Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+#\d+$")]] = Field(default_factory=list)
+    status: Literal["tested", "not_applicable"]
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    requirements: list[Requirement] = Field(min_length=1)
+    requirements: list[Requirement] = Field(default_factory=list)
+    reports: list[Report] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if not self.entries:
+            raise ValueError("a file has `requirements` or `reports`")
+        return self
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [*self.requirements, *self.reports]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +99,32 @@ class Claim:
     place: str
 
 
-def load(directory: Path = HERE) -> dict[str, Requirement]:
-    """Every requirement of the `*.yaml` files (but for the table of the eras), by id.
+def load(directory: Path = HERE) -> dict[str, Entry]:
+    """Every entry of the `*.yaml` files (but for the table of the eras), by id.
 
-    Raises RegistryError for a file that breaks a rule of `Requirement`, and for an id used twice.
+    Raises RegistryError for a file that breaks a rule of its kind of entry, and for an id used twice.
     """
     paths = sorted(path for path in directory.glob("*.yaml") if path.name != ERA_DIFFERENCES.name)
-    found = [requirement for path in paths for requirement in _load_file(path)]
-    by_id = {requirement.id: requirement for requirement in found}
+    found = [entry for path in paths for entry in _load_file(path)]
+    by_id = {entry.id: entry for entry in found}
     if len(by_id) != len(found):
         twice = sorted({each.id for each in found if by_id[each.id] is not each})
         raise RegistryError(f"ids used twice: {', '.join(twice)}")
     return by_id
 
 
-def _load_file(path: Path) -> list[Requirement]:
+def _load_file(path: Path) -> list[Entry]:
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     try:
-        return _File.model_validate(data).requirements
+        return _File.model_validate(data).entries
     except ValidationError as error:
-        entries = data.get("requirements") if isinstance(data, dict) else None
-        lines = [f"{_entry_name(entries, each['loc'])}: {each['msg']}" for each in error.errors()]
+        lines = [f"{_entry_name(data, each['loc'])}: {each['msg']}" for each in error.errors()]
         raise RegistryError(f"{path.name}: " + "; ".join(lines)) from error
 
 
-def _entry_name(entries: object, location: tuple[int | str, ...]) -> str:
+def _entry_name(data: object, location: tuple[int | str, ...]) -> str:
     place = ".".join(map(str, location))
+    entries = data.get(location[0]) if isinstance(data, dict) and location else None
     if isinstance(entries, list) and len(location) > 1 and isinstance(location[1], int):
         entry = entries[location[1]]
         return f"{entry.get('id', place) if isinstance(entry, dict) else place} ({place})"
@@ -167,8 +197,8 @@ def _literal_ids(mark: ast.expr) -> list[str] | None:
     return ids if len(ids) == len(mark.args) else None
 
 
-def problems(requirements: Mapping[str, Requirement], claimed: Iterable[Claim]) -> list[str]:
-    """One sentence for each requirement without its test, unknown id, and status overtaken by a test."""
+def problems(requirements: Mapping[str, Entry], claimed: Iterable[Claim]) -> list[str]:
+    """One sentence for each entry without its test, unknown id, and status overtaken by a test."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for claim in claimed:
         places[claim.requirement].append(claim.place)

@@ -1,4 +1,4 @@
-"""Every requirement of the protocol has its test, and every claim of a test is one of a known requirement."""
+"""Every requirement of the protocol and every report of a bug has its test, and every claim names one of them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def test_requirements_and_tests_agree() -> None:
 def test_links_are_to_the_specification() -> None:
     official = ("https://modelcontextprotocol.io/", "https://tasks.extensions.modelcontextprotocol.io/")
 
-    strangers = [each.id for each in registry.load().values() if not each.link.startswith(official)]
+    requirements = [each for each in registry.load().values() if isinstance(each, registry.Requirement)]
 
-    assert strangers == []
+    assert [each.id for each in requirements if not each.link.startswith(official)] == []
+
+
+def test_reports_of_bugs_have_numbers_of_their_own() -> None:
+    reports = {each.id for each in registry.load().values() if isinstance(each, registry.Report)}
+
+    assert {name for name in registry.load() if name.startswith("B-")} == reports

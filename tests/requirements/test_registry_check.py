@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.requirements.registry import Claim, RegistryError, Requirement, claims, load, problems
+from tests.requirements.registry import Claim, RegistryError, Report, Requirement, claims, load, problems
 
 
 def requirement(name: str = "X-01", **members: str) -> Requirement:
@@ -146,8 +146,43 @@ def test_a_malformed_id_is_refused(tmp_path: Path) -> None:
         load(registry_file(tmp_path, entry("requirement one")))
 
 
-def test_a_file_without_requirements_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "empty.yaml").write_text("", encoding="utf-8")
+def reports_file(directory: Path, **members: object) -> Path:
+    report = {"id": "B-01", "title": "It is right.", "status": "tested", **members}
+    (directory / "reports.yaml").write_text(f"reports: [{report}]", encoding="utf-8")
+    return directory
+
+
+def test_reports_of_bugs_are_entries_like_requirements(tmp_path: Path) -> None:
+    registry_file(reports_file(tmp_path, sources=["owner/some.repo#12"]), entry("X-01"))
+
+    rules = load(tmp_path)
+
+    assert rules.keys() == {"B-01", "X-01"}
+    assert isinstance(rules["B-01"], Report)
+    found = problems(rules, [Claim("X-01", "tests/test_a.py:1")])
+    assert found == ["B-01 is `tested`, but no test claims it: It is right."]
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ({"sources": ["some-repo#12"]}, "sources"),
+        ({"sources": ["/home/somebody/notes.md"]}, "sources"),
+        ({"status": "deferred", "reason": "Later."}, "status"),
+        ({"status": "not_applicable"}, "has a reason"),
+        ({"level": "MUST"}, "level"),
+    ],
+)
+def test_a_report_that_breaks_a_rule_is_refused_by_name(
+    tmp_path: Path, members: dict[str, object], place: str
+) -> None:
+    with pytest.raises(RegistryError, match=f"reports.yaml: B-01 .*{place}"):
+        load(reports_file(tmp_path, **members))
+
+
+@pytest.mark.parametrize("content", ["", "requirements: []", "reports: []"])
+def test_a_file_without_entries_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "empty.yaml").write_text(content, encoding="utf-8")
 
     with pytest.raises(RegistryError, match=r"empty\.yaml"):
         load(tmp_path)

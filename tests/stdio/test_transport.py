@@ -107,7 +107,7 @@ async def test_a_second_initialize_begins_anew(mcp: Mcp) -> None:
         assert "execution" not in (await lines.call("tools/list"))["result"]["tools"][0]
 
 
-@pytest.mark.requirement("R-140", "R-03")
+@pytest.mark.requirement("R-140", "R-03", "B-22")
 @pytest.mark.parametrize(
     "line", [b"{\n", b"no json\n", b"\xff\xfe\n", b"5\n", b"[]\n", b'{"jsonrpc":"2.0"}\n'], ids=repr
 )
@@ -235,7 +235,7 @@ async def test_a_cancellation_right_behind_its_request_is_not_missed(mcp: Mcp) -
     assert lines.unread == 0
 
 
-@pytest.mark.requirement("R-142")
+@pytest.mark.requirement("R-142", "B-21")
 @pytest.mark.parametrize(
     "params", [{"requestId": "7"}, {"requestId": 8}, {"requestId": None}, {"requestId": [7]}, {}, None]
 )

@@ -215,6 +215,7 @@ async def test_open_work_is_listed_by_kind_until_it_is_done(aws: Aws) -> None:
     assert [item async for item in store.open_items()] == []
 
 
+@pytest.mark.requirement("B-02")
 async def test_open_work_of_more_than_one_page_is_listed_whole(
     store: DynamoTaskStore, faults: FaultyAws
 ) -> None:

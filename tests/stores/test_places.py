@@ -67,6 +67,7 @@ async def test_what_is_not_to_be_listed_has_no_place(store: DynamoTaskStore) -> 
     assert await store.places(owner, before=None, limit=10) == []
 
 
+@pytest.mark.requirement("B-32")
 async def test_a_place_expires_with_its_task(store: DynamoTaskStore, partition: Partition) -> None:
     owner = _owner()
     (record,) = await _listed(store, owner, NOW)

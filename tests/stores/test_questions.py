@@ -48,6 +48,7 @@ async def test_a_question_that_a_workflow_wrote_is_read(store: DynamoTaskStore, 
     )
 
 
+@pytest.mark.requirement("B-57")
 async def test_a_key_tells_the_item_and_nothing_of_the_token(
     store: DynamoTaskStore, partition: Partition
 ) -> None:
@@ -74,6 +75,7 @@ async def test_questions_come_in_the_order_in_which_they_were_asked(
     assert task.updated_at == NOW + 2_000
 
 
+@pytest.mark.requirement("B-32")
 async def test_adopting_stamps_the_expiry_that_a_workflow_left_out(
     store: DynamoTaskStore, partition: Partition
 ) -> None:
@@ -82,6 +84,7 @@ async def test_adopting_stamps_the_expiry_that_a_workflow_left_out(
     assert (await partition.item(task_id, question.item))["expiresAt"] == {"N": str(EXPIRES // 1000)}
 
 
+@pytest.mark.requirement("B-50")
 async def test_an_expiry_that_a_workflow_wrote_does_not_count_as_a_check(
     store: DynamoTaskStore, partition: Partition
 ) -> None:

@@ -28,6 +28,7 @@ async def test_a_created_record_reads_back_as_it_was(store: DynamoTaskStore) -> 
     assert (task.message, task.outcome, task.questions, task.events) == (None, None, (), ())
 
 
+@pytest.mark.requirement("B-50")
 async def test_a_record_carries_its_expiry_in_epoch_seconds_rounded_up(
     store: DynamoTaskStore, partition: Partition
 ) -> None:
@@ -138,6 +139,7 @@ async def test_a_latched_outcome_reads_back_as_it_was(store: DynamoTaskStore, ou
     assert task.updated_at == outcome.ended_at
 
 
+@pytest.mark.requirement("B-32")
 async def test_long_output_stands_beside_the_record_and_expires_with_it(
     store: DynamoTaskStore, partition: Partition
 ) -> None:
@@ -226,6 +228,7 @@ async def test_open_tasks_are_in_the_sparse_index_until_they_end(
     assert {shards[record.task_id] for record in records[1:]} <= set(range(16))
 
 
+@pytest.mark.requirement("B-02")
 async def test_a_task_of_more_than_one_page_is_read_whole(
     store: DynamoTaskStore, partition: Partition, aws: Aws
 ) -> None:

@@ -67,6 +67,7 @@ async def test_creating_a_table_again_changes_nothing(aws: Aws, faults: FaultyAw
     assert await check_table(aws.dynamodb, name) == []
 
 
+@pytest.mark.requirement("B-50")
 async def test_a_table_that_exists_without_ttl_gets_it(aws: Aws) -> None:
     name = await _made(aws.dynamodb, ttl=None)
     await create_table(aws.dynamodb, name)

@@ -99,6 +99,7 @@ async def test_a_cancel_that_does_not_get_through_is_told_and_recorded_and_done_
     assert world.jobs.stopped == [task.record.execution]
 
 
+@pytest.mark.requirement("B-27")
 async def test_every_later_look_that_still_sees_the_work_running_stops_it_again(world: World) -> None:
     task = await world.create()
     world.clock.advance(3_000)

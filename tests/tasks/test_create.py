@@ -45,7 +45,7 @@ async def test_the_record_pins_what_the_caller_asked_for(world: World) -> None:
     assert record.created_at == world.clock()
 
 
-@pytest.mark.requirement("R-122")
+@pytest.mark.requirement("R-122", "B-51")
 async def test_task_ids_are_random_and_fit_for_headers_and_execution_names(world: World) -> None:
     ids = {(await world.create()).record.task_id for _ in range(200)}
 

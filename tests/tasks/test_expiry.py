@@ -7,7 +7,21 @@ import pytest
 from adapter.errors import EngineUnavailable, ExecutionUnknown, TaskNotFound
 from adapter.tasks.model import Ending
 from tests.tasks.stepping import Operation, at_once, interleavings, stepped_process
-from tests.tasks.world import HOUR_MS, OWNER, World, store_down
+from tests.tasks.world import DONE, HOUR_MS, OWNER, World, store_down
+
+
+@pytest.mark.requirement("B-31")
+async def test_work_that_ends_after_its_task_expired_is_no_failure(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = await world.create(ttl_ms=HOUR_MS)
+    world.clock.advance(3601)
+
+    world.end(task)
+    await world.tell(task, DONE)
+    await world.absent(task)
+
+    assert caplog.records == []
 
 
 async def test_work_is_left_alone_by_default(world: World) -> None:

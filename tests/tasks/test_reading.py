@@ -18,7 +18,7 @@ THROTTLED = EngineUnavailable(throttled=True)
 UNREACHABLE = EngineUnavailable()
 
 
-@pytest.mark.requirement("R-117", "R-122")
+@pytest.mark.requirement("R-117", "R-122", "B-39")
 async def test_unknown_foreign_and_expired_tasks_look_the_same(world: World) -> None:
     task = await world.create()
     unknown = await world.absent("mcp-nothing")
@@ -102,6 +102,7 @@ async def test_two_readers_that_see_different_ends_give_the_same_answer(world: W
     assert fast.outcome.ending is Ending.SUCCEEDED
 
 
+@pytest.mark.requirement("B-54")
 def test_any_number_of_readers_in_many_processes_cost_one_describe() -> None:
     for world, readers in interleavings(_two_readers):
         assert world.jobs.describes == 1
@@ -207,6 +208,7 @@ async def test_the_time_of_the_last_update_moves_with_what_changes_and_never_bac
     assert (await world.get(task)).updated_at == created + 250_000
 
 
+@pytest.mark.requirement("B-54")
 async def test_a_throttled_read_answers_with_what_is_known_and_asks_for_longer_pauses(world: World) -> None:
     task = await world.create()
     world.jobs.executions[task.record.execution] = Snapshot(message="Packing")
@@ -221,6 +223,7 @@ async def test_a_throttled_read_answers_with_what_is_known_and_asks_for_longer_p
     assert (calm.poll_ms, throttled.poll_ms) == (2_000, 4_000)
 
 
+@pytest.mark.requirement("B-54")
 async def test_a_read_that_finds_the_budget_used_up_neither_claims_nor_fails(world: World) -> None:
     world.service = world.new_process(world.new_budget(rate=0.1, burst=1))
     first, second = await world.create(), await world.create()
@@ -260,6 +263,24 @@ async def test_a_read_says_that_the_job_system_was_not_reached_where_nothing_els
     assert (await world.get(task)).message == "The job system could not be asked just now"
 
 
+@pytest.mark.requirement("B-41")
+async def test_once_an_end_is_near_the_hint_is_short_whatever_the_tool_says(world: World) -> None:
+    cancelled, told, other = [await world.create(poll_ms=60_000) for _ in range(3)]
+    world.jobs.stop = _deaf  # type: ignore[method-assign]
+    await world.cancel(cancelled)
+    world.clock.advance(3_000)
+    await world.tell(told)
+
+    hints = [(await world.get(task)).poll_ms for task in (cancelled, told, other)]
+
+    assert hints == [2_000, 2_000, 60_000]
+
+
+async def _deaf(*_: object, **__: object) -> None:
+    """A stop that is taken, and has no effect yet."""
+
+
+@pytest.mark.requirement("B-41")
 async def test_poll_hints_follow_the_tool_and_the_pause_but_not_beyond_ten_seconds(world: World) -> None:
     task = await world.create(poll_ms=3_000)
     hints = [task.poll_ms]

@@ -59,6 +59,7 @@ def test_a_tool_needs_three_members_and_gets_defaults(load: Load) -> None:
     assert tool.input_schema == {"type": "object", "additionalProperties": False}
 
 
+@pytest.mark.requirement("B-03")
 def test_every_tool_is_read_in_its_order(load: Load) -> None:
     text = yaml.safe_dump(
         {"tools": [{"name": f"t{n}", "description": "D", "state_machine": "s"} for n in range(131)]}

@@ -29,6 +29,7 @@ def test_without_any_setting_only_loopback_is_served() -> None:
     assert (settings.tools, settings.table, settings.path) == (Path("tools.yaml"), "mcp-tasks", "/mcp")
 
 
+@pytest.mark.requirement("B-03")
 def test_settings_come_from_the_environment_with_lists_by_comma(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {
         "TOOLS": "/etc/tools.yaml",

@@ -80,7 +80,7 @@ def test_a_duration_of_more_than_a_year_is_refused(text: str) -> None:
 # --- the tool -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("R-120")
+@pytest.mark.requirement("R-120", "B-31")
 def test_a_task_is_kept_for_its_longest_run_and_its_retention() -> None:
     assert tool(timeout="2h", retention="30m").ttl == 9000
 
