@@ -1,7 +1,7 @@
 """Who may call the deployed API, whose tasks they see, and what the roles of the stack may do.
 
-The emulator verifies signatures and decides by the actions and resources of the deployed policies. How narrow the policy
-of pipelines is, is not proven here: it knows neither `dynamodb:LeadingKeys`, `dynamodb:Attributes` and
+The emulator verifies signatures and decides by the actions and resources of the deployed policies. How narrow the
+policy of pipelines is, is not proven here: it knows neither `dynamodb:LeadingKeys`, `dynamodb:Attributes` and
 `dynamodb:ReturnValues` nor the conditions on qualifiers and tags of state machines, and it asks no policy for what
 a state machine does itself.
 """
