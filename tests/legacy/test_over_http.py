@@ -137,6 +137,6 @@ async def test_a_browser_may_resume_and_read_its_session_id() -> None:
         client.headers |= origin
         opened = await client.initialize({})
 
-    assert preflight.status_code == 200
+    assert preflight.status_code == 204
     assert "GET" in preflight.headers["access-control-allow-methods"]
-    assert opened.headers["access-control-expose-headers"].lower() == "mcp-session-id"
+    assert "Mcp-Session-Id" in opened.headers["access-control-expose-headers"]

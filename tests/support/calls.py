@@ -93,9 +93,9 @@ def _allowed(function: str | None, kind: str) -> set[str]:
     """Of a call outside of any handler it is not known for which function it stands."""
     if kind in BY_LAMBDA:
         return set()
-    everybody = needs()
-    callers = everybody if function is None else [function]
-    return set().union(*(everybody[name].get(kind, set()) for name in callers))
+    listed = needs()
+    callers = listed.values() if function is None else [listed.get(function, {})]
+    return set().union(*(needed.get(kind, set()) for needed in callers))
 
 
 def _modules(frame: FrameType | None) -> Iterator[tuple[str, str]]:

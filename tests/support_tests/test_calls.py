@@ -68,6 +68,7 @@ def test_what_tests_and_operators_call_is_not_recorded(calls: Calls, scan: Scan)
         (Call("Mcp", "states:ListExecutions", "state machines"), False),
         (Call(None, "states:ListExecutions", "state machines"), True),
         (Call("Mcp", "states:StopExecution", "executionArn arn:aws:states:…:execution:work:other"), False),
+        (Call("Unlisted", "dynamodb:Query", "table"), False),
         (Call("ExecutionStatus", "sqs:SendMessage", "dead letters"), False),
     ],
 )
