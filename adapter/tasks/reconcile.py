@@ -26,6 +26,8 @@ YOUNG_MS = 60_000
 """A task that was created just now need not be listed as running yet."""
 TWICE_MS = 5_000
 """Absent at two looks that are at least this far apart."""
+THROTTLED_SECONDS = 1.0
+"""The pause before a list that was throttled is asked for again; 2 to 5 a second are granted."""
 WORKERS = 8
 _LIVE = (Open.RUNNING, Open.EXPIRING)
 _ORDER = (Open.CANCELLING, Open.EXPIRING, Open.ANSWERED, Open.RUNNING)
@@ -67,31 +69,45 @@ class Reconciler:
         """
         report = Report()
         work: deque[OpenItem] = deque()
+        patience = self._clock() + (until - self._clock()) // 2
         try:
             async with asyncio.timeout(max(until - self._clock(), 0) / 1000):
                 self._absent_now.clear()
-                running = await self._running(targets, report)
+                running = await self._running(targets, report, patience)
                 work.extend(await self._open(running, report))
                 await self._look_after(work, running, report)
                 if self._absent_now:
                     await asyncio.sleep(TWICE_MS / 1000)
                     work.extend(self._absent_now)
-                    await self._look_after(work, await self._running(targets, report), report)
+                    # Without patience: what is absent now has its second look in the next run.
+                    await self._look_after(work, await self._running(targets, report, 0), report)
         except TimeoutError:
             report.backlog += len(work) or 1
         return report
 
-    async def _running(self, targets: Iterable[str], report: Report) -> set[str] | None:
+    async def _running(self, targets: Iterable[str], report: Report, patience: int) -> set[str] | None:
         """The names of all running executions; None where a list is missing, since absence then means nothing."""
         names: set[str] = set()
         missing = []
         for target in dict.fromkeys(targets):
             try:
-                names |= await self._engine.running(target)
+                names |= await self._listed(target, patience)
             except EngineUnavailable:
                 missing.append(target)
         report.unlisted.extend(target for target in missing if target not in report.unlisted)
         return None if missing else names
+
+    async def _listed(self, target: str, patience: int) -> set[str]:
+        """Asks again while it is told to slow down, until the clock reads `patience`: lists have a quota of their own,
+        and with many state machines a run uses it up.
+        """
+        while True:
+            try:
+                return await self._engine.running(target)
+            except EngineUnavailable as problem:
+                if not problem.throttled or self._clock() >= patience:
+                    raise
+            await asyncio.sleep(THROTTLED_SECONDS)
 
     async def _open(self, running: set[str] | None, report: Report) -> list[OpenItem]:
         """What is to be looked at, the most pressing first."""

@@ -169,6 +169,28 @@ async def test_what_was_absent_is_left_to_the_next_run_when_the_second_list_fail
 
 
 @in_virtual_time
+async def test_a_list_that_is_throttled_is_asked_for_again_since_without_it_no_lost_event_is_found() -> None:
+    caretaker = Caretaker()
+    (task,) = await caretaker.ended()
+    for _ in range(5):
+        caretaker.world.engine.fail("running", EngineUnavailable(throttled=True))
+    assert await caretaker.run(after=600) == {"open": 1, "absent": 1, "described": 1}
+    assert caretaker.ending(task) is Ending.SUCCEEDED
+
+
+@in_virtual_time
+async def test_lists_that_stay_throttled_leave_half_of_the_run_for_stops() -> None:
+    caretaker = Caretaker()
+    task = await caretaker.cancelled()
+    for _ in range(100):
+        caretaker.world.engine.fail("running", EngineUnavailable(throttled=True))
+    before = caretaker.world.clock()
+    assert await caretaker.run() == {"open": 1, "stopped": 1, "unlisted": ["machine"]}
+    assert caretaker.world.jobs.stopped == [task.record.execution]
+    assert caretaker.world.clock() - before < 60_000 + 30_000
+
+
+@in_virtual_time
 async def test_a_target_of_several_tools_is_listed_once() -> None:
     caretaker = Caretaker()
     calls = await caretaker.world.calls(lambda: caretaker.run(targets=("a", "b", "a")))
