@@ -20,10 +20,20 @@ TOO_LONG = b"{\n"
 _CHUNK = 65_536
 
 
-async def serve_stdio(endpoint: Endpoint) -> None:
-    """Serve one client until it closes our standard input."""
+async def serve_stdio(endpoint: Endpoint, asked_to_end: asyncio.Event) -> None:
+    """Serve one client until it closes our standard input; `asked_to_end` ends the input, too."""
     async with standard_pipes() as (read, write):
-        await StdioTransport(endpoint, read, write).run()
+        await StdioTransport(endpoint, partial(_unless, asked_to_end, read), write).run()
+
+
+async def _unless(asked_to_end: asyncio.Event, read: ReadLine) -> bytes:
+    line, asked = asyncio.ensure_future(read()), asyncio.ensure_future(asked_to_end.wait())
+    await asyncio.wait((line, asked), return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if asked_to_end.is_set():
+        line.cancel()
+        return b""
+    return await line
 
 
 @asynccontextmanager

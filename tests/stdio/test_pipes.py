@@ -130,13 +130,28 @@ async def test_what_others_print_goes_to_standard_error(
 @pytest.mark.requirement("R-140", "R-143")
 async def test_one_client_is_served_until_it_closes_our_input(ends: Ends) -> None:
     with ends.in_place():
-        serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint))
+        serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint, asyncio.Event()))
         ends.give(b'{"jsonrpc":"2.0","id":1,"me')
         ends.give(b'thod":"ping"}\n')
         await until(lambda: ends.output.read_bytes().endswith(b"\n"))
         ends.close()
         async with asyncio.timeout(5):
             await serving
+
+    assert ends.output.read_bytes() == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+
+@pytest.mark.requirement("R-143")
+async def test_being_asked_to_end_is_like_the_end_of_the_input(ends: Ends) -> None:
+    asked = asyncio.Event()
+    with ends.in_place():
+        serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint, asked))
+        ends.give(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        await until(lambda: ends.output.read_bytes().endswith(b"\n"))
+        asked.set()
+        async with asyncio.timeout(30):
+            await serving
+        ends.close()
 
     assert ends.output.read_bytes() == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
@@ -158,6 +173,6 @@ def test_a_file_can_be_the_input(tmp_path: Path) -> None:
     requests.write_bytes(b'{"jsonrpc":"2.0","id":"x","method":"ping"}\n')
 
     with requests.open() as given, output.open("w") as taken, standing_for(given, taken):
-        asyncio.run(serve_stdio(Mcp(tool()).parts.endpoint))
+        asyncio.run(serve_stdio(Mcp(tool()).parts.endpoint, asyncio.Event()))
 
     assert output.read_bytes() == b'{"jsonrpc":"2.0","id":"x","result":{}}\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from typing import IO, Any
 
 import pytest
 
+from adapter.cli.signals import ENDING
 from adapter.stores.table import create_table
 from tests.support.aws import REGION, aws_at, deploy, local_engine
 from tests.support.legacy import CLIENT, FORMS, LATEST
@@ -178,10 +180,11 @@ async def test_input_need_not_be_a_pipe(served: dict[str, str], source: str, tmp
 
 
 @pytest.mark.requirement("R-143")
-async def test_a_signal_ends_it_quietly(served: dict[str, str]) -> None:
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+async def test_a_signal_ends_it_quietly(served: dict[str, str], number: signal.Signals) -> None:
     with child("serve", "--stdio", environment=served) as server:
         assert server.call("ping") == {}
-        server.process.terminate()
+        server.process.send_signal(number)
         assert server.process.wait(SECONDS) == 0
         for thread in server._threads:
             thread.join(5)
