@@ -14,7 +14,7 @@ import pytest
 
 from adapter.stdio import pipes
 from adapter.stdio.pipes import TOO_LONG, read_line, serve_stdio, standard_pipes
-from tests.support.adapter import Mcp, tool, until
+from tests.support.adapter import PATIENCE, Mcp, tool, until
 
 
 def reader(*chunks: bytes, limit: int = 10) -> asyncio.StreamReader:
@@ -135,7 +135,7 @@ async def test_one_client_is_served_until_it_closes_our_input(ends: Ends) -> Non
         ends.give(b'thod":"ping"}\n')
         await until(lambda: ends.output.read_bytes().endswith(b"\n"))
         ends.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await serving
 
     assert ends.output.read_bytes() == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
@@ -149,7 +149,7 @@ async def test_being_asked_to_end_is_like_the_end_of_the_input(ends: Ends) -> No
         ends.give(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         await until(lambda: ends.output.read_bytes().endswith(b"\n"))
         asked.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await serving
         ends.close()
 

@@ -87,7 +87,7 @@ class Child:
         self.process.stdin.close()
         code = self.process.wait(SECONDS)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(SECONDS)
         return code
 
 
@@ -173,7 +173,7 @@ async def test_input_need_not_be_a_pipe(served: dict[str, str], source: str, tmp
         with child("serve", "--stdio", environment=served, stdin=stdin) as server:
             assert server.process.wait(SECONDS) == 0
             for thread in server._threads:
-                thread.join(5)
+                thread.join(SECONDS)
 
     answers = [b'{"jsonrpc":"2.0","id":1,"result":{}}\n'] if source == "a file" else []
     assert server.stdout == answers
@@ -187,7 +187,7 @@ async def test_a_signal_ends_it_quietly(served: dict[str, str], number: signal.S
         server.process.send_signal(number)
         assert server.process.wait(SECONDS) == 0
         for thread in server._threads:
-            thread.join(5)
+            thread.join(SECONDS)
 
     assert b"Traceback" not in b"".join(server.stderr)
 
