@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from adapter.errors import EngineUnavailable, StoreUnavailable
-from adapter.tasks.service import MAX_ANSWER_BYTES, OFFER_MS
+from adapter.tasks.questions import MAX_ANSWER_BYTES, OFFER_MS
 from tests.support.adapter import Json, Mcp, accepted, form, tool
 from tests.support.legacy import FORMS, RELATED, LegacyClient, timed
 from tests.support.virtual_time import in_virtual_time
