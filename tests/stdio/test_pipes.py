@@ -127,6 +127,16 @@ async def test_what_others_print_goes_to_standard_error(
     assert "from a library" in capsys.readouterr().err
 
 
+async def test_a_client_that_has_closed_our_output_is_told_to_the_writer(ends: Ends) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    with os.fdopen(ends.input_read) as given, os.fdopen(written, "w") as taken, standing_for(given, taken):
+        async with standard_pipes() as (_, write):
+            with pytest.raises(BrokenPipeError):
+                await write(b"{}")
+            ends.close()
+
+
 @pytest.mark.requirement("R-140", "R-143")
 async def test_one_client_is_served_until_it_closes_our_input(ends: Ends) -> None:
     with ends.in_place():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 
 from adapter.cli.signals import ENDING
 from adapter.stores.table import create_table
+from tests.support.adapter import until
 from tests.support.aws import REGION, aws_at, deploy, local_engine
 from tests.support.legacy import CLIENT, FORMS, LATEST
 from tests.support.stdio import modern
@@ -37,11 +39,11 @@ class Child:
         self.stdout: list[bytes] = []
         self.stderr: list[bytes] = []
         self._lines: Queue[bytes] = Queue()
-        assert process.stdout is not None
-        assert process.stderr is not None
+        outputs = ((process.stdout, self.stdout), (process.stderr, self.stderr))
         self._threads = [
-            threading.Thread(target=self._read, args=(process.stdout, self.stdout), daemon=True),
-            threading.Thread(target=self._read, args=(process.stderr, self.stderr), daemon=True),
+            threading.Thread(target=self._read, args=output, daemon=True)
+            for output in outputs
+            if output[0] is not None
         ]
         for thread in self._threads:
             thread.start()
@@ -96,10 +98,9 @@ def child(*arguments: str, environment: Mapping[str, str] | None = None, **optio
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("ADAPTER_", "AWS_"))}
     process = subprocess.Popen(
         [sys.executable, "-m", "adapter.cli", *arguments],
-        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**inherited, **(environment or {}), "PYTHONPATH": str(ROOT)},
-        **{"stdin": subprocess.PIPE, **options},
+        **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **options},
     )
     try:
         yield Child(process)
@@ -190,6 +191,21 @@ async def test_a_signal_ends_it_quietly(served: dict[str, str], number: signal.S
             thread.join(SECONDS)
 
     assert b"Traceback" not in b"".join(server.stderr)
+
+
+@pytest.mark.requirement("R-143")
+async def test_a_signal_ends_it_though_nobody_reads_its_output(served: dict[str, str]) -> None:
+    read, write = os.pipe()
+    try:
+        with child("serve", "--stdio", environment=served, stdout=write) as server:
+            for number in range(2_000):
+                server.send({"jsonrpc": "2.0", "id": number, "method": "ping"})
+            await until(lambda: not select.select([], [write], [], 0)[1])
+            server.process.terminate()
+            assert server.process.wait(SECONDS) == 0
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 @pytest.mark.requirement("R-140", "R-143", "L-48")
