@@ -76,6 +76,15 @@ class Client(Mcp):
                 await asyncio.sleep(0.02)
         return task
 
+    async def caught(self, tool: str, seen: Callable[[Json], bool]) -> Json:
+        """A new task, seen in what lasts but a second: a busy machine may miss that, and then starts another."""
+        async with asyncio.timeout(SECONDS):
+            while True:
+                task_id = await self.start(tool)
+                task = await self.until(task_id, lambda task: seen(task) or task["status"] in ENDED)
+                if seen(task):
+                    return task
+
     async def ended(self, task_id: str) -> Json:
         return await self.until(task_id, lambda task: task["status"] in ENDED)
 
