@@ -80,6 +80,22 @@ def assemble(
     return Parts(endpoint, service, store, engine, targets, watcher)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What both eras of the protocol are built on."""
+
+    settings: Settings
+    service: TaskService
+    watcher: Watcher
+    clock: Clock
+    signer: Signer
+    exposed: Exposed
+    starter: Starter
+    inline: Inline
+    companions: Companions
+    listing: Listing
+
+
 def _endpoint(
     settings: Settings,
     catalog: Catalog,
@@ -95,43 +111,58 @@ def _endpoint(
     )
     exposed = Exposed(catalog, targets, settings.list_ttl_ms, int(settings.max_ttl * 1000))
     signer = Signer(settings.keys or (secrets.token_bytes(32),))
-    starter = Starter(exposed, service, Rounds(signer, clock))
-    inline = Inline(service, watcher, clock, limit=limit, companions=on, max_chars=max_chars)
-    companions = Companions(service, watcher, catalog, clock, on=on, limit=limit, max_chars=max_chars)
-    listing = Listing(signer, f"{catalog.digest}{on}", settings.page_size)
-    shapes = TaskShapes(clock)
-    modern = Modern(
-        ToolMethods(exposed, shapes, starter, inline, companions, listing),
-        TaskMethods(service, shapes),
-        Listen(watcher, shapes),
-        supported=(MODERN, *VERSIONS),
-        list_ttl_ms=settings.list_ttl_ms,
+    shared = _Shared(
+        settings,
+        service,
+        watcher,
+        clock,
+        signer,
+        exposed,
+        Starter(exposed, service, Rounds(signer, clock)),
+        Inline(service, watcher, clock, limit=limit, companions=on, max_chars=max_chars),
+        Companions(service, watcher, catalog, clock, on=on, limit=limit, max_chars=max_chars),
+        Listing(signer, f"{catalog.digest}{on}", settings.page_size),
     )
-    old_shapes = LegacyShapes(clock, settings.legacy_input_status)
-    offers, resumptions = Offers(service, signer, clock), Resumptions(signer, clock)
-    hold = settings.legacy_hold
-    legacy = Legacy(
-        LegacyTools(
-            exposed,
-            service,
-            old_shapes,
-            starter,
-            Asking(starter, service, offers),
-            inline,
-            companions,
-            listing,
-            offers,
-            resumptions,
-            hold=hold,
-        ),
-        LegacyTasks(service, watcher, old_shapes, offers, signer, resumptions, hold=hold),
+    access = Access(settings.allowed_hosts, settings.allowed_origins, settings.max_body_bytes)
+    return Endpoint(access, _modern(shared), _legacy(shared))
+
+
+def _modern(of: _Shared) -> Modern:
+    shapes = TaskShapes(of.clock)
+    return Modern(
+        ToolMethods(of.exposed, shapes, of.starter, of.inline, of.companions, of.listing),
+        TaskMethods(of.service, shapes),
+        Listen(of.watcher, shapes),
+        supported=(MODERN, *VERSIONS),
+        list_ttl_ms=of.settings.list_ttl_ms,
+    )
+
+
+def _legacy(of: _Shared) -> Legacy:
+    settings, service, hold = of.settings, of.service, of.settings.legacy_hold
+    shapes = LegacyShapes(of.clock, settings.legacy_input_status)
+    offers, resumptions = Offers(service, of.signer, of.clock), Resumptions(of.signer, of.clock)
+    tools = LegacyTools(
+        of.exposed,
+        service,
+        shapes,
+        of.starter,
+        Asking(of.starter, service, offers),
+        of.inline,
+        of.companions,
+        of.listing,
         offers,
-        Sessions(signer, clock, settings.max_ttl),
+        resumptions,
+        hold=hold,
+    )
+    return Legacy(
+        tools,
+        LegacyTasks(service, of.watcher, shapes, offers, of.signer, resumptions, hold=hold),
+        offers,
+        Sessions(of.signer, of.clock, settings.max_ttl),
         resumptions,
         by_session=settings.isolation == "session",
     )
-    access = Access(settings.allowed_hosts, settings.allowed_origins, settings.max_body_bytes)
-    return Endpoint(access, modern, legacy)
 
 
 @asynccontextmanager

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
+from . import signals
+
 
 def main() -> None:
     """The console script `adapter`."""
+    signals.end_at_once(sys.argv[1:])
     from .app import app
 
     app(prog_name="adapter")

@@ -27,7 +27,7 @@ class AnswerSource(Protocol):
     def answer(self, request: Mapping[str, Any], problem: str | None) -> JsonObject:
         """The answer to an input request; `problem` is why the server refused the one before.
 
-        Raises NoAnswer, and Interrupted for Ctrl-C at a prompt.
+        Raises NoAnswer, and Interrupted for a signal at a prompt.
         """
         ...
 

@@ -121,7 +121,7 @@ def call(
     """Call a tool as a task and follow it; questions are asked in the terminal.
 
     An access token for the endpoint is read from the variable ADAPTER_TOKEN.
-    Ctrl-C cancels the task and waits for its end; a second Ctrl-C leaves at once.
+    Ctrl-C or SIGTERM cancels the task and waits for its end; a second Ctrl-C leaves at once.
     The result goes to stdout, everything else to stderr.
     """
     from . import call as command

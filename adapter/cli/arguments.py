@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import orjson
 
 from .exits import CommandError, ExitCode
 
@@ -46,9 +49,11 @@ def json_object(text: str, option: str) -> JsonObject:
     if text.startswith("@"):
         text = _read(Path(text[1:]), option)
     try:
-        value = json.loads(text)
+        value = _parsed(text)
     except json.JSONDecodeError as error:
         raise _wrong(f"{option}: not valid JSON at column {error.colno}: {error.msg}") from None
+    except ValueError as error:
+        raise _wrong(f"{option}: {error}") from None
     if not isinstance(value, dict):
         raise _wrong(f'{option}: must be a JSON object, such as \'{{"name": "value"}}\'')
     return value
@@ -68,9 +73,30 @@ def _typed(text: str, schema: object) -> object:
     if isinstance(schema, dict) and schema.get("type") == "string":
         return text
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return _parsed(text)
+    except ValueError:
         return text
+
+
+def _parsed(text: str) -> Any:
+    """The value of a JSON text, if it can be sent as it is. Raises ValueError."""
+    value = json.loads(text, parse_constant=_refused, parse_float=_finite)
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise ValueError(f"cannot be sent: {error}") from None
+    return value
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is too large")
+    return value
 
 
 def _wrong(message: str) -> CommandError:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +22,8 @@ from .display import Display, Lines, Live
 from .exits import CommandError, ExitCode
 from .following import Follower
 from .output import console, plain
-from .prompts import Interrupted, Terminal
+from .prompts import Terminal
+from .wishes import Interrupted, Wishes, unless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,43 +46,30 @@ class CallOptions:
 class ConsoleTerminal:
     """The person at stdin and stderr; stdout is for the result."""
 
+    def __init__(self, wishes: Wishes) -> None:
+        self._wishes = wishes
+
     def write(self, text: str) -> None:
         typer.echo(text, err=True)
 
     def read(self, prompt: str) -> str:
-        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            if _is_cancelled():
-                raise Interrupted
-            typer.echo(prompt, err=True, nl=False)
-            line = sys.stdin.readline()
-        except KeyboardInterrupt:
-            raise Interrupted from None
-        finally:
-            signal.signal(signal.SIGINT, previous)
+        typer.echo(prompt, err=True, nl=False)
+        line = self._wishes.prompted(sys.stdin.readline)
         if not line:
             raise EOFError
         return line.rstrip("\r\n")
 
 
-def _is_cancelled() -> bool:
-    """Whether Ctrl-C came just before the prompt: a blocking read would never notice."""
-    current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0
-
-
-def run(options: CallOptions, terminal: Terminal | None = None) -> ExitCode:
+def run(options: CallOptions, terminal: Terminal | None = None, wishes: Wishes | None = None) -> ExitCode:
     """Call, follow, print the result. Raises CommandError. `terminal`: who answers, in place of stdin."""
     _check(options)
+    wishes = wishes or Wishes()
     if terminal is None and sys.stdin.isatty() and not options.as_json:
-        terminal = ConsoleTerminal()
+        terminal = ConsoleTerminal(wishes)
     given = [json_object(text, "--answer") for text in options.answers]
     answers = Answers(given, decline=options.decline, terminal=terminal)
-    call = _Call(options, GivenArguments.read(options.args, options.pairs), answers, _display(options))
-    try:
-        return asyncio.run(call.run())
-    except KeyboardInterrupt:
-        raise CommandError(call.way_back("Left before its end was seen"), ExitCode.CANCELLED) from None
+    arguments = GivenArguments.read(options.args, options.pairs)
+    return asyncio.run(_Call(options, arguments, answers, _display(options), wishes).run())
 
 
 def _check(options: CallOptions) -> None:
@@ -110,15 +96,26 @@ class _Call:
     """One run of the command."""
 
     def __init__(
-        self, options: CallOptions, arguments: GivenArguments, answers: Answers, display: Display
+        self,
+        options: CallOptions,
+        arguments: GivenArguments,
+        answers: Answers,
+        display: Display,
+        wishes: Wishes,
     ) -> None:
         self._options = options
         self._arguments = arguments
         self._answers = answers
         self._display = display
+        self._wishes = wishes
         self._follower: Follower | None = None
 
     async def run(self) -> ExitCode:
+        with self._wishes.heard():
+            final = await self._final()
+        return self._report(final)
+
+    async def _final(self) -> JsonObject:
         who = authorization(iam=self._options.iam, token=self._options.token)
         async with connected(self._options.url, {**TASKS, **FORMS}, who) as client:
             follower = self._follower = Follower(
@@ -126,23 +123,24 @@ class _Call:
             )
             try:
                 with self._display.running():
-                    final = await self._to_the_end(client, follower)
+                    return await self._to_the_end(client, follower)
             except NoAnswer as problem:
                 raise self._unanswered(follower, problem) from None
             except CommandError as problem:
                 raise CommandError(self._with_way_back(problem), problem.code) from None
-        return self._report(final)
 
     async def _to_the_end(self, client: McpClient, follower: Follower) -> JsonObject:
-        """The last state; the first Ctrl-C cancels the task, the second goes through."""
+        """The last state; the wish to end cancels the task, the wish to leave does not wait for that."""
         try:
-            return await self._followed(client, follower)
-        except (asyncio.CancelledError, Interrupted):
-            await _let_cancellation_out()
+            return await unless(self._wishes.to_end, self._followed(client, follower))
+        except Interrupted:
             if follower.task_id is None:
                 text = "Left before there was a task; nothing more is known of the call."
                 raise CommandError(text, ExitCode.CANCELLED) from None
-            return await follower.cancel(follower.task_id)
+        try:
+            return await unless(self._wishes.to_leave, follower.cancel(follower.task_id))
+        except Interrupted:
+            raise CommandError("Left before its end was seen", ExitCode.CANCELLED) from None
 
     async def _followed(self, client: McpClient, follower: Follower) -> JsonObject:
         if self._options.task is not None:
@@ -150,7 +148,7 @@ class _Call:
         tool = _named(await client.tools(), str(self._options.tool))
         return await follower.start(tool, self._arguments.fitted(tool["inputSchema"]))
 
-    def way_back(self, text: str) -> str:
+    def _way_back(self, text: str) -> str:
         """`text`, and how to get back to the task if there is one."""
         if self._follower is None or self._follower.task_id is None:
             return text
@@ -163,14 +161,14 @@ class _Call:
 
     def _with_way_back(self, problem: CommandError) -> str:
         gone = isinstance(problem, RequestRefused) and not problem.passing
-        return str(problem) if gone else self.way_back(str(problem))
+        return str(problem) if gone else self._way_back(str(problem))
 
     def _unanswered(self, follower: Follower, problem: NoAnswer) -> CommandError:
         if follower.task_id is None:
             return CommandError(f"{problem} (nothing was started; give --answer)", problem.code)
         if self._options.as_json and follower.open_task is not None:
             _print_json(follower.open_task)
-        return CommandError(f"{self.way_back(str(problem))} --answer '{{…}}'", problem.code)
+        return CommandError(f"{self._way_back(str(problem))} --answer '{{…}}'", problem.code)
 
     def _report(self, final: JsonObject) -> ExitCode:
         code = exit_code(final)
@@ -182,16 +180,6 @@ class _Call:
         summary, style = _summary(final, code)
         console(stderr=True).print(summary, style=style, soft_wrap=True)
         return code
-
-
-async def _let_cancellation_out() -> None:
-    """After the first Ctrl-C the task has to live on, to see the other side cancelled."""
-    current = asyncio.current_task()
-    assert current is not None
-    with suppress(asyncio.CancelledError):
-        await asyncio.sleep(0)
-    while current.cancelling():
-        current.uncancel()
 
 
 def exit_code(final: Mapping[str, Any]) -> ExitCode:

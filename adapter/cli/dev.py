@@ -18,7 +18,6 @@ from adapter.aws import open_aws
 from adapter.local.deploy import deploy
 from adapter.local.engine import LocalAws
 from adapter.main import check_catalog, open_adapter
-from adapter.stdio.pipes import serve_stdio
 from adapter.stores.table import create_table
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
@@ -37,19 +36,18 @@ _ANY_ORIGIN = ("*",)
 
 def run(tools: Path | None, port: int, *, stdio: bool, end_with_stdin: bool) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError, StoreUnavailable."""
-    with server.asked_to_end():
-        if end_with_stdin:
-            threading.Thread(target=_end_with_stdin, daemon=True).start()
-        settings = load_settings(DevSettings, tools)
-        catalog = load_catalog(settings.tools)
-        check_catalog(catalog, settings)
-        server.log_to_stderr(logging.WARNING)
-        if stdio:
-            with _engine():
-                server.run(_serve_stdio(settings, catalog))
-            return
-        with server.listen(defaults.HOST, port) as listener, _engine():
-            server.run(_serve(settings, catalog, listener))
+    if end_with_stdin:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    settings = load_settings(DevSettings, tools)
+    catalog = load_catalog(settings.tools)
+    check_catalog(catalog, settings)
+    server.log_to_stderr(logging.WARNING)
+    if stdio:
+        with _engine():
+            server.run(_serve_stdio(settings, catalog))
+        return
+    with server.listen(defaults.HOST, port) as listener, _engine():
+        server.run(_serve(settings, catalog, listener))
 
 
 async def _serve(settings: DevSettings, catalog: Catalog, listener: socket.socket) -> None:
@@ -65,7 +63,7 @@ async def _serve(settings: DevSettings, catalog: Catalog, listener: socket.socke
 async def _serve_stdio(settings: DevSettings, catalog: Catalog) -> None:
     await _deploy(settings, catalog)
     async with open_adapter(settings, catalog) as parts:
-        await serve_stdio(parts.endpoint)
+        await server.serve_pipes(parts)
 
 
 async def _deploy(settings: DevSettings, catalog: Catalog) -> None:

@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Wrong options, configuration or environment."""
     CANCELLED = 3
-    """The task was cancelled, or was left with a second Ctrl-C."""
+    """The task was cancelled, or was left: with a second Ctrl-C, or before there was one."""
     INPUT_NEEDED = 4
     """A question is open and nobody here can answer it."""
     UNREACHABLE = 5

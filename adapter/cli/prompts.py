@@ -29,12 +29,8 @@ class Terminal(Protocol):
         ...
 
     def read(self, prompt: str) -> str:
-        """The line that the person enters. Raises EOFError, and Interrupted for Ctrl-C."""
+        """The line that the person enters. Raises EOFError, and Interrupted for a signal."""
         ...
-
-
-class Interrupted(Exception):
-    """Ctrl-C at a prompt."""
 
 
 def ask(request: Mapping[str, Any], terminal: Terminal) -> JsonObject:

@@ -12,7 +12,6 @@ from pydantic import SecretStr
 from adapter.errors import ConfigurationError
 from adapter.main import check_catalog, open_adapter
 from adapter.settings import Settings
-from adapter.stdio.pipes import serve_stdio
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
 
@@ -26,17 +25,16 @@ _MAKE_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))'"
 
 def run(tools: Path | None, host: str, port: int, *, stdio: bool) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises ConfigurationError."""
-    with server.asked_to_end():
-        settings = load_settings(Settings, tools)
-        catalog = load_catalog(settings.tools)
-        check_catalog(catalog, settings)
-        server.log_to_stderr(logging.INFO)
-        settings = reachable_settings(settings, host)
-        if stdio:
-            server.run(_serve_stdio(settings, catalog))
-            return
-        with server.listen(host, port) as listener:
-            server.run(_serve(settings, catalog, listener))
+    settings = load_settings(Settings, tools)
+    catalog = load_catalog(settings.tools)
+    check_catalog(catalog, settings)
+    server.log_to_stderr(logging.INFO)
+    settings = reachable_settings(settings, host)
+    if stdio:
+        server.run(_serve_stdio(settings, catalog))
+        return
+    with server.listen(host, port) as listener:
+        server.run(_serve(settings, catalog, listener))
 
 
 async def _serve(settings: Settings, catalog: Catalog, listener: socket.socket) -> None:
@@ -51,7 +49,7 @@ async def _serve(settings: Settings, catalog: Catalog, listener: socket.socket) 
 async def _serve_stdio(settings: Settings, catalog: Catalog) -> None:
     async with open_adapter(settings, catalog) as parts:
         logger.info("serving %d tools over standard input and output", len(catalog))
-        await serve_stdio(parts.endpoint)
+        await server.serve_pipes(parts)
 
 
 def reachable_settings(settings: Settings, host: str) -> Settings:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
@@ -18,13 +17,16 @@ from adapter.http.app import create_app
 from adapter.main import Parts
 from adapter.mcp.endpoint import Endpoint
 from adapter.settings import Settings
+from adapter.stdio.pipes import serve_stdio
 from adapter.tasks.watcher import Watcher
+
+from .signals import handled
+from .wishes import Wishes
 
 _BACKLOG = 2048
 _STREAMS_END_SECONDS = 2
 _KEEP_ALIVE_SECONDS = 75
 """Longer than the 60 s for which load balancers keep connections: who closes first must not be the server."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def is_loopback(host: str) -> bool:
@@ -63,18 +65,6 @@ def log_to_stderr(level: int) -> None:
     )
     for noisy in ("uvicorn", "botocore", "aiobotocore"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-
-
-@contextmanager
-def asked_to_end() -> Iterator[None]:
-    """Ctrl-C or SIGTERM, at any moment, ends the block quietly: being asked to end is no failure."""
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def run(main: Coroutine[None, None, None]) -> None:
@@ -116,6 +106,13 @@ async def serve(
     await _Server(config, parts.watcher, on_ready).serve([listener])
 
 
+async def serve_pipes(parts: Parts) -> None:
+    """Serve `parts` over standard input and output until the input ends, or a signal comes."""
+    wishes = Wishes()
+    with wishes.heard():
+        await serve_stdio(parts.endpoint, wishes.to_end)
+
+
 class _Server(uvicorn.Server):
     """Tells when it is ready, and lets open streams end with their result before it waits for connections."""
 
@@ -136,9 +133,5 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """As uvicorn's own, but a signal that ended the server is not raised again."""
-        previous = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
-        try:
+        with handled(self.handle_exit):
             yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)

@@ -45,8 +45,11 @@ def _end_with_parent() -> None:
 
 
 def _report(message: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the parent has ended meanwhile
+        os._exit(0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nobody reads the pipe after this line
 
 

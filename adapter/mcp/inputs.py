@@ -63,7 +63,7 @@ def answer_problem(method: str, params: JsonObject, answer: object) -> str | Non
 
 
 class QuestionPolicy:
-    """The same for questions that workflows write, whose params are JSON text (adapter.tasks.service.InputPolicy)."""
+    """The same for questions that workflows write, whose params are JSON text (adapter.tasks.questions.InputPolicy)."""
 
     def request_problem(self, method: str, params: str) -> str | None:
         try:

@@ -15,7 +15,8 @@ import orjson
 from adapter.errors import InvalidAnswer, StoreUnavailable, TaskNotFound
 from adapter.tasks.clock import Clock
 from adapter.tasks.model import Task
-from adapter.tasks.service import MAX_ANSWER_BYTES, TaskService
+from adapter.tasks.questions import MAX_ANSWER_BYTES
+from adapter.tasks.service import TaskService
 
 from .jsonrpc import INTERNAL_ERROR, JsonObject, RpcError
 from .legacy_shapes import V_2025_06_18, related

@@ -7,8 +7,10 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
+from queue import SimpleQueue
 
 from adapter.mcp.endpoint import Endpoint
 
@@ -18,12 +20,23 @@ MAX_LINE_BYTES = 8 * 1_048_576
 TOO_LONG = b"{\n"
 """Stands for a line that is too long to be kept: the endpoint says that it is no JSON."""
 _CHUNK = 65_536
+_Messages = SimpleQueue[tuple[bytes, Future[None]] | None]
 
 
-async def serve_stdio(endpoint: Endpoint) -> None:
-    """Serve one client until it closes our standard input."""
+async def serve_stdio(endpoint: Endpoint, asked_to_end: asyncio.Event) -> None:
+    """Serve one client until it closes our standard input; `asked_to_end` ends the input, too."""
     async with standard_pipes() as (read, write):
-        await StdioTransport(endpoint, read, write).run()
+        await StdioTransport(endpoint, partial(_unless, asked_to_end, read), write).run()
+
+
+async def _unless(asked_to_end: asyncio.Event, read: ReadLine) -> bytes:
+    line, asked = asyncio.ensure_future(read()), asyncio.ensure_future(asked_to_end.wait())
+    await asyncio.wait((line, asked), return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if asked_to_end.is_set():
+        line.cancel()
+        return b""
+    return await line
 
 
 @asynccontextmanager
@@ -32,25 +45,26 @@ async def standard_pipes() -> AsyncIterator[tuple[ReadLine, WriteLine]]:
 
     Whatever else prints goes to standard error.
     """
-    protocol_out, sys.stdout = sys.stdout.buffer, sys.stderr
+    protocol_out, sys.stdout = sys.stdout.fileno(), sys.stderr
     reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
     source = (sys.stdin.fileno(), asyncio.get_running_loop(), reader)
     # A thread, because event loops cannot wait for files and some devices (uvloop aborts the process).
     threading.Thread(target=_pump, args=source, daemon=True, name="standard-input").start()
 
-    def write_now(message: bytes) -> None:
-        protocol_out.write(message + b"\n")
-        protocol_out.flush()
-
-    lock = asyncio.Lock()
+    messages: _Messages = SimpleQueue()
+    threading.Thread(
+        target=_write_each, args=(messages, protocol_out), daemon=True, name="standard-output"
+    ).start()
 
     async def write(message: bytes) -> None:
-        async with lock:
-            await asyncio.to_thread(write_now, message)
+        written: Future[None] = Future()
+        messages.put((message, written))
+        await asyncio.wrap_future(written)
 
     try:
         yield partial(read_line, reader), write
     finally:
+        messages.put(None)
         sys.stdout = sys.__stdout__ or sys.stderr
 
 
@@ -61,6 +75,25 @@ def _pump(descriptor: int, loop: asyncio.AbstractEventLoop, reader: asyncio.Stre
         loop.call_soon_threadsafe(reader.feed_eof)
     except RuntimeError:  # the loop is closed: nobody reads any more
         return
+
+
+def _write_each(messages: _Messages, descriptor: int) -> None:
+    """In a thread that nobody waits for: a client that reads no more may block it for ever."""
+    while (waiting := messages.get()) is not None:
+        message, written = waiting
+        if written.set_running_or_notify_cancel():
+            try:
+                _write_all(descriptor, message + b"\n")
+            except OSError as error:
+                written.set_exception(error)
+            else:
+                written.set_result(None)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:

@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+LEASE_MS = 10_000
+"""How long one reader has to ask the job system, or to deliver an answer, before another may."""
+
 
 @dataclass(frozen=True, slots=True)
 class RefreshPace:

@@ -10,19 +10,14 @@ import asyncio
 import logging
 import re
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Literal, Protocol
-
-import orjson
+from typing import Literal
 
 from adapter.errors import (
-    AnswerRefused,
     EngineUnavailable,
     ExecutionUnknown,
-    InvalidAnswer,
-    QuestionClosed,
     StartRejected,
     StartUncertain,
     StoreUnavailable,
@@ -31,38 +26,19 @@ from adapter.errors import (
 
 from . import signs
 from .clock import Clock, system_clock
-from .engine import NAME_PREFIX, Engine, Refusal, Snapshot
+from .engine import NAME_PREFIX, Engine, Snapshot
 from .model import Ending, Outcome, Question, Task, TaskRecord
-from .pacing import DescribeBudget, EventFlow, RefreshPace
+from .pacing import LEASE_MS, DescribeBudget, EventFlow, RefreshPace
+from .questions import OFFER_MS, InputPolicy, Questions
 from .store import TaskStore, task_at
 
 logger = logging.getLogger(__name__)
 
-LEASE_MS = 10_000
-"""How long one reader has to ask the job system, or to deliver an answer, before another may."""
 START_WINDOW_MS = 30_000
 """No start is attempted later than this after the record was written."""
 UNKNOWN_GRACE_MS = 120_000
 """How long an execution may be unknown to the job system before it counts as never started."""
-MAX_ANSWER_BYTES = 262_144
-OFFER_MS = 300_000
-"""How long a question that was sent to a session as a request is not sent there again."""
-DECLINE = '{"action":"decline"}'
 _TASK_ID = re.compile(r"mcp-[A-Za-z0-9_-]{1,60}")
-INVALID_REQUEST = "McpInvalidInputRequest"
-ANSWER_REFUSED = "McpAnswerRefused"
-
-
-class InputPolicy(Protocol):
-    """What questions and answers must look like; the protocol layer knows."""
-
-    def request_problem(self, method: str, params: str) -> str | None:
-        """None, or why a question that a workflow wrote (params: JSON text) cannot be shown to a client."""
-        ...
-
-    def answer_problem(self, method: str, params: str, answer: object) -> str | None:
-        """None, or which rule a client's answer to a valid question breaks."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,6 +81,7 @@ class TaskService:
         self._budget = budget or DescribeBudget(5.0, 50)
         self._events = events or EventFlow(on=False)
         self._clock = clock
+        self._questions = Questions(store, engines, policy, clock)
 
     async def create(self, new: NewTask) -> Task:
         """Record, then start, then answer (D3). Raises StartRejected (nothing was started), StoreUnavailable."""
@@ -140,35 +117,18 @@ class TaskService:
         All answers are checked before the first is given: InvalidAnswer means that none was. Returning means that
         each is durable; what the job system could not take now is delivered by a later read (D9).
         """
-        task = await self._with_adopted(await self._load(task_id, owner))
-        now = self._clock()
-        open_questions = {q.key: q for q in task.open_questions(now)}
-        given = [(open_questions[key], value) for key, value in answers.items() if key in open_questions]
-        texts = [self._checked(question, value) for question, value in given]
-        for (question, _), text in zip(given, texts, strict=True):
-            await self._give(task, question, text, now)
+        task = await self._questions.adopted(await self._load(task_id, owner))
+        await self._questions.answer(task, answers)
 
     async def decline(self, task_id: str, owner: str, key: str) -> None:
         """Answer for a client that cannot or will not: a decline is data for the workflow (D9)."""
-        task = await self._load(task_id, owner)
-        now = self._clock()
-        for question in task.open_questions(now):
-            if question.key == key:
-                await self._give(task, question, DECLINE, now)
+        await self._questions.decline(await self._load(task_id, owner), key)
 
     async def offer(
         self, task: Task, keys: Collection[str], session: str, *, lease_ms: int = OFFER_MS
     ) -> list[Question]:
         """The questions among `keys` to send to this session as requests now: each once per lease (D10)."""
-        now = self._clock()
-        offered = []
-        for question in task.open_questions(now):
-            if question.key not in keys or not question.may_be_offered(session, now):
-                continue
-            task_id, until = task.record.task_id, now + lease_ms
-            if await self._store.claim_offer(task_id, question, session, now=now, until=until):
-                offered.append(question)
-        return offered
+        return await self._questions.offer(task, keys, session, lease_ms)
 
     async def withdraw_offer(self, task_id: str, owner: str, key: str, session: str) -> None:
         """The answer that came was not valid: ask this session again at its next request."""
@@ -234,7 +194,7 @@ class TaskService:
         if task is None:
             return
         if task.outcome is None:
-            await self._redeliver(await self._with_adopted(task))
+            await self._questions.redeliver(await self._questions.adopted(task))
             return
         for question in task.questions:
             await self._store.close_question(task_id, question)
@@ -306,10 +266,10 @@ class TaskService:
         return task
 
     async def _current(self, task: Task) -> Task:
-        task = await self._with_adopted(task)
+        task = await self._questions.adopted(task)
         if task.outcome is None:
             try:
-                await self._redeliver(task)
+                await self._questions.redeliver(task)
                 if task.refresh_due(self._clock()):
                     task = await self._refreshed(task)
             except StoreUnavailable:
@@ -429,78 +389,6 @@ class TaskService:
                 await self._stop(task, *signs.EXPIRY)
         except (ExecutionUnknown, EngineUnavailable, StoreUnavailable):
             logger.warning("task %s: expired, and could not be stopped", record.task_id)
-
-    # --- questions -----------------------------------------------------------------------------------------
-
-    async def _with_adopted(self, task: Task) -> Task:
-        """Stamp what the workflow has written since the last read; check its questions while they can be answered."""
-        fresh_questions = [q for q in task.questions if not q.adopted]
-        fresh_events = [e for e in task.events if not e.adopted]
-        if not fresh_questions and not fresh_events:
-            return task
-        refused = await self._refuse_unusable(task, fresh_questions) if task.outcome is None else set()
-        kept = [q for q in fresh_questions if q.key not in refused]
-        try:
-            expires_at = task.record.expires_at
-            await self._store.adopt(task.record.task_id, [*kept, *fresh_events], expires_at=expires_at)
-        except StoreUnavailable:
-            logger.warning("task %s: its new items keep no expiry until the next read", task.record.task_id)
-        questions = tuple(replace(q, adopted=True) for q in task.questions if q.key not in refused)
-        return replace(task, questions=questions)
-
-    async def _refuse_unusable(self, task: Task, questions: Sequence[Question]) -> set[str]:
-        refused = set()
-        for question in questions:
-            problem = self._policy.request_problem(question.method, question.params)
-            if problem is not None:
-                logger.warning("task %s: question %s refused: %s", task.record.task_id, question.key, problem)
-                refused.add(question.key)
-                await self._deliver(task, question, Refusal(INVALID_REQUEST, problem))
-        return refused
-
-    def _checked(self, question: Question, answer: object) -> str:
-        problem = self._policy.answer_problem(question.method, question.params, answer)
-        if problem is not None:
-            raise InvalidAnswer(question.key, problem)
-        text = orjson.dumps(answer)
-        if len(text) > MAX_ANSWER_BYTES:
-            raise InvalidAnswer(question.key, f"it is longer than {MAX_ANSWER_BYTES} bytes")
-        return text.decode()
-
-    async def _give(self, task: Task, question: Question, text: str, now: int) -> None:
-        task_id = task.record.task_id
-        if await self._store.record_answer(task_id, question, text, now=now, delivery_until=now + LEASE_MS):
-            await self._deliver(task, question, text)
-
-    async def _redeliver(self, task: Task) -> None:
-        """Deliver what an earlier update wrote but could not bring to the job system."""
-        if task.cancel_requested_at is not None:
-            return
-        now = self._clock()
-        for question in task.questions:
-            if question.answer is None or not question.needs_delivery(now):
-                continue
-            task_id = task.record.task_id
-            if await self._store.claim_delivery(task_id, question, now=now, until=now + LEASE_MS):
-                await self._deliver(task, question, question.answer)
-
-    async def _deliver(self, task: Task, question: Question, answer: str | Refusal) -> None:
-        task_id = task.record.task_id
-        try:
-            await self._engine(task).answer(question.token, answer)
-        except QuestionClosed:
-            logger.info("task %s: question %s was closed already", task_id, question.key)
-        except AnswerRefused:
-            logger.warning("task %s: answer %s can never be delivered", task_id, question.key)
-            await self._deliver(task, question, Refusal(ANSWER_REFUSED, "The answer cannot be delivered"))
-            return
-        except EngineUnavailable:
-            logger.warning("task %s: answer %s is kept and delivered later", task_id, question.key)
-            return
-        try:
-            await self._store.close_question(task_id, question)
-        except StoreUnavailable:
-            logger.warning("task %s: question %s is closed by a later read", task_id, question.key)
 
     def _engine(self, task: Task) -> Engine:
         return self._engines[task.record.engine]

@@ -13,7 +13,7 @@ def running_server() -> Iterator[MemoryServer]:
     memory_server = MemoryServer()
     memory_server.start()
     yield memory_server
-    memory_server.stop()
+    memory_server.close()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import IO, Self
 
 _ROOT = Path(__file__).parents[2]
-_SECONDS = 60.0
+_SECONDS = 120.0
 
 
 def wait_until(
@@ -87,7 +87,7 @@ class Console:
             self.process.kill()
         self.process.wait()
         for reader in self._readers:
-            reader.join(5)
+            reader.join(_SECONDS)
 
     @property
     def printed(self) -> str:
@@ -107,5 +107,5 @@ class Console:
         """The exit code, once it has ended and all that it printed has been read."""
         code = self.process.wait(within)
         for reader in self._readers:
-            reader.join(5)
+            reader.join(_SECONDS)
         return code

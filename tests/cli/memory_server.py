@@ -112,7 +112,7 @@ CONFIRMED = {
 
 def _tool(name: str, **more: Any) -> Tool:
     anything = {"type": "object", "properties": {"text": {"type": "string"}}}
-    settings = {"input_schema": anything, "poll_interval": "50ms", "inline_wait": "2s", **more}
+    settings = {"input_schema": anything, "poll_interval": "50ms", "inline_wait": "20s", **more}
     return Tool.model_validate({"name": name, "description": name, "state_machine": name, **settings})
 
 
@@ -137,7 +137,12 @@ class MemoryServer:
         self.jobs = ScriptedJobs(self.store)
         self.refusals: list[int] = []
         self.methods: list[str] = []
-        self.port = 0
+        self._kept = (
+            socket.socket()
+        )  # bound, not listening: while the server is stopped nobody else gets the port
+        self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._kept.bind(("127.0.0.1", 0))
+        self.port: int = self._kept.getsockname()[1]
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -146,13 +151,12 @@ class MemoryServer:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def start(self) -> None:
-        """Serve, on the same port as before if there was one."""
-        listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = listener.getsockname()[1]
+        """Serve, always on the same port."""
+        listener = socket.create_server(("127.0.0.1", self.port), reuse_port=True)
         ready = threading.Event()
         self._thread = threading.Thread(target=asyncio.run, args=(self._serve(listener, ready),))
         self._thread.start()
-        assert ready.wait(10), "the server did not start"
+        assert ready.wait(60), "the server did not start"
 
     def reset(self) -> None:
         """Forget all that was done, and serve again if it was stopped."""
@@ -166,9 +170,14 @@ class MemoryServer:
     def stop(self) -> None:
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
-            self._thread.join(10)
+            self._thread.join(60)
             assert not self._thread.is_alive()
             self._server = None
+
+    def close(self) -> None:
+        """Stop for good."""
+        self.stop()
+        self._kept.close()
 
     async def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
         parts = self._parts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adapter.cli.prompts import Interrupted
+from adapter.cli.wishes import Interrupted
 
 CTRL_C = "\x03"
 

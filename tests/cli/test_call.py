@@ -58,6 +58,11 @@ def test_an_argument_without_a_string_schema_is_read_as_json(call: Run) -> None:
     assert json.loads(result.stdout) == {"count": 3, "word": "three"}
 
 
+@pytest.mark.parametrize("text", ["NaN", "1e999"])
+def test_a_single_argument_that_is_no_json_is_text(call: Run, text: str) -> None:
+    assert json.loads(call("echo", "-a", f"count={text}").stdout) == {"count": text}
+
+
 def test_a_mirrored_argument_travels_as_a_header_too(call: Run) -> None:
     result = call("mirrored", "-a", "region=Île-de-France")
     assert (result.exit_code, json.loads(result.stdout)) == (0, {"region": "Île-de-France"})
@@ -189,6 +194,11 @@ def test_a_server_that_is_not_there_ends_with_5(server: MemoryServer) -> None:
         (["--task", "mcp-1", "-a", "x=1"], "--task takes no arguments"),
         (["echo", "--args", "[1]"], "--args: must be a JSON object"),
         (["echo", "--args", "{"], "--args: not valid JSON at column 2"),
+        (["echo", "--args", '{"n": NaN}'], "--args: NaN is no JSON value"),
+        (["echo", "--args", '{"n": [-Infinity]}'], "--args: -Infinity is no JSON value"),
+        (["echo", "--args", '{"n": 1e999}'], "--args: 1e999 is too large"),
+        (["echo", "--answer", '{"n": NaN}'], "--answer: NaN is no JSON value"),
+        (["echo", "--args", f'{{"n": {10**30}}}'], "--args: cannot be sent: Integer exceeds 64-bit range"),
         (["echo", "--args", "@/no/such/file"], "/no/such/file cannot be read: No such file"),
         (["echo", "-a", "text"], "-a text: write it as key=value"),
         (["echo", "--answer", "yes"], "--answer: not valid JSON"),

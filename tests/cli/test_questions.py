@@ -9,6 +9,8 @@ import pytest
 
 from adapter.cli.call import CallOptions, ConsoleTerminal, run
 from adapter.cli.exits import CommandError, ExitCode
+from adapter.cli.signals import ENDING
+from adapter.cli.wishes import Wishes
 
 from .memory_server import MemoryServer
 from .scripted_terminal import CTRL_C, ScriptedTerminal
@@ -109,13 +111,21 @@ def test_given_answers_come_before_the_terminal(
 
 
 class _PressedTooEarly(ScriptedTerminal):
-    """Ctrl-C comes just before the prompt begins to read."""
+    """A signal comes just before the prompt begins to read."""
+
+    def __init__(self, number: signal.Signals, wishes: Wishes) -> None:
+        super().__init__([])
+        self._number = number
+        self._wishes = wishes
 
     def read(self, prompt: str) -> str:
-        signal.raise_signal(signal.SIGINT)
-        return ConsoleTerminal().read(prompt)
+        signal.raise_signal(self._number)
+        return ConsoleTerminal(self._wishes).read(prompt)
 
 
-def test_ctrl_c_just_before_a_prompt_is_noticed_by_it(server: MemoryServer) -> None:
-    assert run(CallOptions(tool="ask", url=server.url), _PressedTooEarly([])) is ExitCode.CANCELLED
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_just_before_a_prompt_is_noticed_by_it(server: MemoryServer, number: signal.Signals) -> None:
+    wishes = Wishes()
+    terminal = _PressedTooEarly(number, wishes)
+    assert run(CallOptions(tool="ask", url=server.url), terminal, wishes) is ExitCode.CANCELLED
     assert len(server.jobs.stopped) == 1

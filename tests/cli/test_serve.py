@@ -76,9 +76,9 @@ def test_it_serves_logs_and_ends_quietly() -> None:
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/healthz", headers={"Host": "mcp.example.com"}
         )
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             assert reply.read() == b"ok"
         console.process.send_signal(signal.SIGTERM)
-        assert console.ended(within=10) == 0
+        assert console.ended() == 0
     assert "healthz" not in console.printed
     assert console.stderr.endswith("INFO adapter.serve ended\n")

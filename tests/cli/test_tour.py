@@ -17,7 +17,7 @@ from .memory_server import MemoryServer
 
 def test_the_tour_goes_as_expected() -> None:
     with Console("tour") as console:
-        assert console.ended(within=90) == 0, console.printed
+        assert console.ended(within=300) == 0, console.printed
     assert "All went as expected" in console.stdout
     assert console.stdout.count("\n   as expected\n") == len(STEPS)
     assert console.stderr == ""
@@ -40,23 +40,28 @@ def test_each_surprise_is_told_and_the_tour_goes_on(
     async def other(_: Guide) -> None:
         expect(1 == 2, "one is not two")
 
-    async def endless(_: Guide) -> None:
-        await asyncio.get_running_loop().create_future()
-
     async def absent(guide: Guide) -> None:
         await guide.client.on_task("tasks/get", "mcp-unknown")
 
     async def fine(guide: Guide) -> None:
         expect(await guide.client.tools(), "there are no tools")
 
-    monkeypatch.setattr(tour, "_STEP_SECONDS", 0.2)
-    steps = tuple(Step(run.__name__, run) for run in (other, endless, absent, fine))
+    steps = tuple(Step(run.__name__, run) for run in (other, absent, fine))
     surprises, printed = _outcomes(steps, server, monkeypatch)
-    assert surprises == 3
+    assert surprises == 2
     assert "not as expected: one is not two" in printed
-    assert "not as expected: it took longer than 0.2 s" in printed
     assert "not as expected: the server refused the request: Task not found" in printed
     assert printed.count("   as expected") == 1
+
+
+def test_a_step_that_does_not_end_is_given_up(server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def endless(_: Guide) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(tour, "_STEP_SECONDS", 0.2)
+    surprises, printed = _outcomes((Step("endless", endless),), server, monkeypatch)
+    assert surprises == 1
+    assert "not as expected: it took longer than 0.2 s" in printed
 
 
 async def _guide_with_a_task(server: MemoryServer, tool: str) -> None:

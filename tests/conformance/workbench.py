@@ -135,7 +135,7 @@ def pipeline_of(tool: Tool) -> Path:
     return FOLDER / tool.definition
 
 
-def eventually(look: Callable[[], _T | None], within: float = 20.0) -> _T:
+def eventually(look: Callable[[], _T | None], within: float = 60.0) -> _T:
     deadline = time.monotonic() + within
     while (seen := look()) is None:
         assert time.monotonic() < deadline, f"not within {within:g} s"

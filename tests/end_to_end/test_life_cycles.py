@@ -104,8 +104,8 @@ async def test_a_bad_answer_names_key_and_rule_and_the_question_stays(client: Cl
 
 
 async def test_a_question_that_timed_out_disappears_and_the_workflow_goes_on(client: Client) -> None:
-    task_id = await client.start("brief")
-    (key,) = await client.questions(task_id)
+    asked = await client.caught("brief", lambda task: "inputRequests" in task)
+    task_id, (key,) = asked["taskId"], asked["inputRequests"]
 
     ended = await client.ended(task_id)
     late = await client.update(task_id, {key: {"action": "accept", "content": {"here": True}}})
@@ -236,12 +236,10 @@ async def test_a_workflow_may_fail_the_request_itself(client: Client) -> None:
 
 
 async def test_what_a_workflow_reports_is_the_status_message(client: Client) -> None:
-    task_id = await client.start("progress")
-
-    begun = await client.until(task_id, lambda task: "Begun" in task.get("statusMessage", ""))
+    begun = await client.caught("progress", lambda task: "Begun" in task.get("statusMessage", ""))
 
     assert (begun["status"], begun["statusMessage"]) == ("working", "Begun (1 of 2)")
-    assert output(await client.ended(task_id)) == {"rows": 3}
+    assert output(await client.ended(begun["taskId"])) == {"rows": 3}
 
 
 async def test_without_a_report_the_status_message_says_which_state_runs(client: Client) -> None:

@@ -26,7 +26,7 @@ async def test_only_running_executions_of_ours_are_listed(engine: StepFunctions,
     machine = await deploy(aws, WAITS)
     running, stopped = (f"mcp-{secrets.token_hex(8)}" for _ in range(2))
     for name in (running, stopped, "by-hand"):
-        await engine.start(machine, name, b"{}", within=5)
+        await engine.start(machine, name, b"{}", within=30)
     await engine.stop(engine.execution_of(machine, stopped), error="E", cause="C")
     with counted_calls(aws) as calls:
         assert await engine.running(machine) == {running}

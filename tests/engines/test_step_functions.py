@@ -49,7 +49,7 @@ async def _started(engine: StepFunctions, machine: str, work: object = None) -> 
 
 
 async def _until(look: Callable[[], Awaitable[T | None]]) -> T:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if (found := await look()) is not None:
             return found

@@ -143,7 +143,7 @@ async def test_a_start_that_runs_out_of_time_between_refused_attempts_is_rejecte
     engine: StepFunctions, faults: FaultyAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 60)
-    failure = await _start_failure(engine, faults, error("ThrottlingException"), within=0.2)
+    failure = await _start_failure(engine, faults, error("ThrottlingException"), within=2)
     assert isinstance(failure, StartRejected)
     assert failure.retryable
 
@@ -260,7 +260,7 @@ async def test_what_says_nothing_of_the_execution_is_unavailable(
 async def test_a_reply_that_does_not_come_in_time_is_unavailable(
     faults: FaultyAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.aws.READ_TIMEOUT", 0.05)
+    monkeypatch.setattr("adapter.aws.READ_TIMEOUT", 0.5)
     faults.script("DescribeExecution", *[HANG] * 3)
     async with aws_at(faults.endpoint) as aws:
         with pytest.raises(EngineUnavailable):

@@ -12,7 +12,7 @@ import pytest
 
 from adapter.tasks.model import Ending, Outcome
 from tests.http.serving import Site, serving
-from tests.support.adapter import VERSION, Json, Mcp, read_event, tool, until
+from tests.support.adapter import PATIENCE, VERSION, Json, Mcp, read_event, tool, until
 from tests.support.memory import MemoryEngine
 
 OPEN = {"type": "object"}
@@ -150,7 +150,7 @@ async def test_raw_bytes_in_a_header_are_refused(site: Site) -> None:
 
 async def exchange(site: Site, raw: bytes) -> tuple[bytes, Json]:
     """Send these bytes; the head of the reply and its body."""
-    async with site.connection() as (reader, writer), asyncio.timeout(5):
+    async with site.connection() as (reader, writer), asyncio.timeout(PATIENCE):
         writer.write(raw)
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
@@ -181,7 +181,7 @@ async def test_a_body_over_the_limit_is_413_and_read_no_further(chunked: bool) -
         writer.write(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\n" + length + b"\r\n\r\n")
         piece = b" " * 600
         writer.write((b"258\r\n" + piece + b"\r\n" if chunked else piece) * 3)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")
             body = await reader.readuntil(b"}}")
 

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 PATIENCE = 60.0
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 60.0
 
 
 class FunctionFailed(Exception):

@@ -181,10 +181,11 @@ async def test_calls_in_a_batch_get_their_plain_results(mcp: Mcp) -> None:
 
 
 @pytest.mark.requirement("L-21")
-async def test_in_a_batch_nothing_can_be_asked(mcp: Mcp) -> None:
+@in_virtual_time
+async def test_in_a_batch_nothing_can_be_asked() -> None:
     params = {"messages": [], "maxTokens": 1}
     asks = {"model": {"method": "sampling/createMessage", "params": params}}
-    mcp = Mcp(tool(before_start=[asks]), tool("later"), inline_wait_limit=0.02)
+    mcp = timed(tool(before_start=[asks]), tool("later"), inline_wait_limit=20)
     client = await LegacyClient.opened(mcp, BATCHING, {"sampling": {}})
     calling = asyncio.create_task(
         client.post([request(1, "tools/call", name="job"), request(2, "tools/call", name="later")])

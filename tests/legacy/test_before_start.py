@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from adapter.mcp import asking
-from adapter.tasks.service import MAX_ANSWER_BYTES
+from adapter.tasks.questions import MAX_ANSWER_BYTES
 from tests.mcp.asking import CONFIRM, NAME, ROOTS, SAMPLE, SAMPLED, URL, YES
 from tests.support.adapter import Json, accepted, form, tool
 from tests.support.legacy import LATEST, RELATED, LegacyClient

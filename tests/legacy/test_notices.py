@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.adapter import Json, Mcp, tool, until
-from tests.support.legacy import FORMS, RELATED, VERSIONS, LegacyAnswer, LegacyClient, LegacyStream
+from tests.support.legacy import FORMS, RELATED, VERSIONS, LegacyAnswer, LegacyClient, LegacyStream, timed
+from tests.support.virtual_time import in_virtual_time
 
 STATUS, PROGRESS, LOG = "notifications/tasks/status", "notifications/progress", "notifications/message"
 KEY = "k" * 32
@@ -112,8 +113,9 @@ async def test_progress_only_grows_and_each_report_is_told_once(mcp: Mcp) -> Non
 
 
 @pytest.mark.requirement("L-58", "L-20")
-async def test_a_resumed_stream_tells_only_what_is_new_and_more(mcp: Mcp) -> None:
-    mcp = Mcp(tool(), legacy_hold=0.05)
+@in_virtual_time
+async def test_a_resumed_stream_tells_only_what_is_new_and_more() -> None:
+    mcp = timed(tool(), legacy_hold=20)
     client, task_id = await begun(mcp, "t")
     mcp.report(task_id, 1, progress=1)
     mcp.report(task_id, 2, progress=5)

@@ -44,7 +44,7 @@ class Client:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    mcp = Mcp(tool(inline_wait="20s"), legacy_hold=0.2)
+    mcp = Mcp(tool(inline_wait="20s"), legacy_hold=2)
     async with serving(mcp) as site:
         yield site
 

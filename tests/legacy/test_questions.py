@@ -10,9 +10,10 @@ import orjson
 import pytest
 
 from adapter.errors import EngineUnavailable, StoreUnavailable
-from adapter.tasks.service import MAX_ANSWER_BYTES, OFFER_MS
+from adapter.tasks.questions import MAX_ANSWER_BYTES, OFFER_MS
 from tests.support.adapter import Json, Mcp, accepted, form, tool
-from tests.support.legacy import FORMS, RELATED, LegacyClient
+from tests.support.legacy import FORMS, RELATED, LegacyClient, timed
+from tests.support.virtual_time import in_virtual_time
 
 KEY = "k" * 32
 YES = accepted(sure=True)
@@ -153,8 +154,9 @@ async def test_a_session_is_asked_once_and_again_only_after_the_lease(mcp: Mcp) 
 
 
 @pytest.mark.requirement("L-48")
-async def test_a_question_sent_on_one_method_is_not_sent_on_the_other(mcp: Mcp) -> None:
-    mcp = Mcp(tool(), legacy_hold=0.01)
+@in_virtual_time
+async def test_a_question_sent_on_one_method_is_not_sent_on_the_other() -> None:
+    mcp = timed(tool(), legacy_hold=20)
     client, task_id = await begun(mcp)
     mcp.ask(task_id)
 

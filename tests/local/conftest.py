@@ -20,7 +20,7 @@ T = TypeVar("T")
 PASS = {"Type": "Pass", "End": True}
 
 
-async def eventually(look: Callable[[], Awaitable[T | None]], seconds: float = 20) -> T:
+async def eventually(look: Callable[[], Awaitable[T | None]], seconds: float = 60) -> T:
     """What `look` finds, as soon as it is true."""
     deadline = time.monotonic() + seconds
     while not (found := await look()):

@@ -84,7 +84,7 @@ async def test_a_stop_ends_a_plain_wait(lab: Lab) -> None:
 
 
 async def test_the_time_limit_of_an_execution_has_neither_error_nor_cause(lab: Lab) -> None:
-    execution = await lab.start(await lab.machine(lab.wait(), TimeoutSeconds=1))
+    execution = await lab.start(await lab.machine(lab.wait(), TimeoutSeconds=3))
     [token] = await lab.tokens(execution)
     ended = await lab.end(execution)
     assert ended["status"] == "TIMED_OUT"

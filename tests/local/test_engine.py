@@ -35,7 +35,7 @@ def serves(port: int) -> bool:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
-def await_that(condition: Callable[[], bool], seconds: float = 20) -> None:
+def await_that(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
@@ -88,7 +88,7 @@ def test_it_ends_with_a_parent_that_dies_while_it_starts() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=OWN_PYTHON) as child:
         assert child.stdin is not None
         child.stdin.close()
-        assert child.wait(20) == 0
+        assert child.wait(60) == 0
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_it(engine: LocalAws) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from adapter.stdio import pipes
 from adapter.stdio.pipes import TOO_LONG, read_line, serve_stdio, standard_pipes
-from tests.support.adapter import Mcp, tool, until
+from tests.support.adapter import PATIENCE, Mcp, tool, until
 
 
 def reader(*chunks: bytes, limit: int = 10) -> asyncio.StreamReader:
@@ -127,16 +127,41 @@ async def test_what_others_print_goes_to_standard_error(
     assert "from a library" in capsys.readouterr().err
 
 
+async def test_a_client_that_has_closed_our_output_is_told_to_the_writer(ends: Ends) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    with os.fdopen(ends.input_read) as given, os.fdopen(written, "w") as taken, standing_for(given, taken):
+        async with standard_pipes() as (_, write):
+            with pytest.raises(BrokenPipeError):
+                await write(b"{}")
+            ends.close()
+
+
 @pytest.mark.requirement("R-140", "R-143")
 async def test_one_client_is_served_until_it_closes_our_input(ends: Ends) -> None:
     with ends.in_place():
-        serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint))
+        serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint, asyncio.Event()))
         ends.give(b'{"jsonrpc":"2.0","id":1,"me')
         ends.give(b'thod":"ping"}\n')
         await until(lambda: ends.output.read_bytes().endswith(b"\n"))
         ends.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await serving
+
+    assert ends.output.read_bytes() == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+
+@pytest.mark.requirement("R-143")
+async def test_being_asked_to_end_is_like_the_end_of_the_input(ends: Ends) -> None:
+    asked = asyncio.Event()
+    with ends.in_place():
+        serving = asyncio.create_task(serve_stdio(Mcp(tool()).parts.endpoint, asked))
+        ends.give(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        await until(lambda: ends.output.read_bytes().endswith(b"\n"))
+        asked.set()
+        async with asyncio.timeout(PATIENCE):
+            await serving
+        ends.close()
 
     assert ends.output.read_bytes() == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
@@ -158,6 +183,6 @@ def test_a_file_can_be_the_input(tmp_path: Path) -> None:
     requests.write_bytes(b'{"jsonrpc":"2.0","id":"x","method":"ping"}\n')
 
     with requests.open() as given, output.open("w") as taken, standing_for(given, taken):
-        asyncio.run(serve_stdio(Mcp(tool()).parts.endpoint))
+        asyncio.run(serve_stdio(Mcp(tool()).parts.endpoint, asyncio.Event()))
 
     assert output.read_bytes() == b'{"jsonrpc":"2.0","id":"x","result":{}}\n'

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import select
+import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +18,9 @@ from typing import IO, Any
 
 import pytest
 
+from adapter.cli.signals import ENDING
 from adapter.stores.table import create_table
+from tests.support.adapter import until
 from tests.support.aws import REGION, aws_at, deploy, local_engine
 from tests.support.legacy import CLIENT, FORMS, LATEST
 from tests.support.stdio import modern
@@ -35,11 +39,11 @@ class Child:
         self.stdout: list[bytes] = []
         self.stderr: list[bytes] = []
         self._lines: Queue[bytes] = Queue()
-        assert process.stdout is not None
-        assert process.stderr is not None
+        outputs = ((process.stdout, self.stdout), (process.stderr, self.stderr))
         self._threads = [
-            threading.Thread(target=self._read, args=(process.stdout, self.stdout), daemon=True),
-            threading.Thread(target=self._read, args=(process.stderr, self.stderr), daemon=True),
+            threading.Thread(target=self._read, args=output, daemon=True)
+            for output in outputs
+            if output[0] is not None
         ]
         for thread in self._threads:
             thread.start()
@@ -85,7 +89,7 @@ class Child:
         self.process.stdin.close()
         code = self.process.wait(SECONDS)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(SECONDS)
         return code
 
 
@@ -94,10 +98,9 @@ def child(*arguments: str, environment: Mapping[str, str] | None = None, **optio
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("ADAPTER_", "AWS_"))}
     process = subprocess.Popen(
         [sys.executable, "-m", "adapter.cli", *arguments],
-        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**inherited, **(environment or {}), "PYTHONPATH": str(ROOT)},
-        **{"stdin": subprocess.PIPE, **options},
+        **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **options},
     )
     try:
         yield Child(process)
@@ -171,22 +174,38 @@ async def test_input_need_not_be_a_pipe(served: dict[str, str], source: str, tmp
         with child("serve", "--stdio", environment=served, stdin=stdin) as server:
             assert server.process.wait(SECONDS) == 0
             for thread in server._threads:
-                thread.join(5)
+                thread.join(SECONDS)
 
     answers = [b'{"jsonrpc":"2.0","id":1,"result":{}}\n'] if source == "a file" else []
     assert server.stdout == answers
 
 
 @pytest.mark.requirement("R-143")
-async def test_a_signal_ends_it_quietly(served: dict[str, str]) -> None:
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+async def test_a_signal_ends_it_quietly(served: dict[str, str], number: signal.Signals) -> None:
     with child("serve", "--stdio", environment=served) as server:
         assert server.call("ping") == {}
-        server.process.terminate()
+        server.process.send_signal(number)
         assert server.process.wait(SECONDS) == 0
         for thread in server._threads:
-            thread.join(5)
+            thread.join(SECONDS)
 
     assert b"Traceback" not in b"".join(server.stderr)
+
+
+@pytest.mark.requirement("R-143")
+async def test_a_signal_ends_it_though_nobody_reads_its_output(served: dict[str, str]) -> None:
+    read, write = os.pipe()
+    try:
+        with child("serve", "--stdio", environment=served, stdout=write) as server:
+            for number in range(2_000):
+                server.send({"jsonrpc": "2.0", "id": number, "method": "ping"})
+            await until(lambda: not select.select([], [write], [], 0)[1])
+            server.process.terminate()
+            assert server.process.wait(SECONDS) == 0
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 @pytest.mark.requirement("R-140", "R-143", "L-48")

@@ -8,7 +8,7 @@ import pytest
 
 from adapter.stdio import transport
 from adapter.tasks.model import Ending, Outcome
-from tests.support.adapter import PREFIX, TASKS, Json, Mcp, accepted, tool, until
+from tests.support.adapter import PATIENCE, PREFIX, TASKS, Json, Mcp, accepted, tool, until
 from tests.support.legacy import FORMS, VERSIONS
 from tests.support.memory import MemoryEngine
 from tests.support.stdio import MODERN_META, Lines, modern
@@ -293,7 +293,7 @@ async def test_what_was_sent_before_the_end_is_answered(mcp: Mcp) -> None:
     lines.ask("tools/list", modern(), "a")
     lines.send(b'{"jsonrpc":"2.0","id":"b","method":"ping"}')
     lines.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await lines.serving
 
     assert {(await lines.next())["id"], (await lines.next())["id"]} == {"a", "b"}

@@ -33,8 +33,8 @@ ACCOUNT = "123456789012"
 TOKEN = "task-token-AAAAKgAAAAIAAAAA"
 UNREAD = frozenset({403, 405, 406, 413, 415})
 """Statuses of requests whose body is not looked at, so that their id is not known."""
-PATIENCE = 5.0
-"""Seconds after which something awaited counts as not happening."""
+PATIENCE = 60.0
+"""Seconds after which something awaited counts as not happening, also on a machine that is busy."""
 
 
 def tool(name: str = "job", **members: Any) -> Tool:

@@ -1,0 +1,90 @@
+"""One signal is enough, whenever it comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adapter.cli.signals import ENDING
+from tests.support.aws import local_engine
+
+from .console import Console
+from .memory_server import MemoryServer
+
+_SAMPLES = str(Path(__file__).parents[2] / "infra" / "pipelines" / "tools.yaml")
+_FIRST = "import adapter.cli.app"
+_CLIENT = "dynamodb/2012-08-10/service-2.json"
+"""The event loop runs, and makes its clients of AWS."""
+_LATE = "uvicorn/protocols/http/"
+"""The server is about to take requests."""
+
+numbers = pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+
+
+def _interrupted(number: int, moment: str, *arguments: str, **environment: str) -> Console:
+    return Console(str(number), moment, *arguments, module="tests.cli.interrupted", environment=environment)
+
+
+@numbers
+@pytest.mark.parametrize(
+    ("moment", "options"),
+    [
+        (_FIRST, ["--port", "0"]),
+        ("import adapter.cli.dev", ["--port", "0"]),
+        ("subprocess.Popen", ["--port", "0"]),
+        (_CLIENT, ["--port", "0"]),
+        (_LATE, ["--port", "0"]),
+        (_CLIENT, ["--stdio"]),
+    ],
+)
+def test_dev_ends_with_0(number: int, moment: str, options: list[str]) -> None:
+    with _interrupted(number, moment, "dev", "--tools", _SAMPLES, *options) as console:
+        assert console.ended() == 0
+    assert console.stderr == ""
+
+
+@numbers
+@pytest.mark.parametrize(
+    ("moment", "options"),
+    [
+        (_FIRST, ["--port", "0"]),
+        (_CLIENT, ["--port", "0"]),
+        (_LATE, ["--port", "0"]),
+        (_FIRST, ["--stdio"]),
+        (_CLIENT, ["--stdio"]),
+    ],
+)
+def test_serve_ends_with_0(number: int, moment: str, options: list[str]) -> None:
+    arguments = ("serve", "--tools", _SAMPLES, *options)
+    with _interrupted(number, moment, *arguments, **local_engine().environment) as console:
+        assert console.ended() == 0
+    assert "rror" not in console.stderr
+    assert console.stdout == ""
+
+
+@numbers
+@pytest.mark.parametrize("moment", [_FIRST, "import adapter.cli.call", "import aiohttp"])
+def test_call_ends_with_3_before_it_has_sent_anything(server: MemoryServer, number: int, moment: str) -> None:
+    with _interrupted(number, moment, "call", "slow", "--url", server.url) as console:
+        assert console.ended() == 3
+    assert console.printed == ""
+    assert server.methods == []
+
+
+@numbers
+def test_call_says_so_where_it_is_left_before_there_is_a_task(server: MemoryServer, number: int) -> None:
+    with _interrupted(number, "socket.connect", "call", "slow", "--url", server.url) as console:
+        assert console.ended() == 3
+    assert console.stderr.endswith(
+        "adapter: Left before there was a task; nothing more is known of the call.\n"
+    )
+    assert server.store.tasks == {}
+
+
+@numbers
+@pytest.mark.parametrize("command", ["check", "tour"])
+def test_commands_that_have_nothing_to_finish_die_of_it(number: int, command: str) -> None:
+    with _interrupted(number, f"import adapter.cli.{command}", command) as console:
+        assert console.ended() == -number
+    assert console.printed == ""
