@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,37 +24,52 @@ PATIENCE = 60.0
 """Seconds for one request: the process of a function takes some to start on a busy machine."""
 
 
-class SignedEndpoint:
-    """Takes the place of an endpoint in this process: sends requests to a URL, signed as AWS wants them.
+class SigV4(httpx.Auth):
+    """Signs requests with AWS credentials."""
 
-    `account` None sends them unsigned.
-    """
+    requires_request_body = True
 
-    def __init__(self, url: str, account: Account | None, client: httpx.AsyncClient) -> None:
+    def __init__(self, account: Account) -> None:
+        credentials = Credentials(account.key, account.secret, account.token)
+        self._signer = SigV4Auth(credentials, "execute-api", REGION)
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        said = {
+            name: value
+            for name, value in request.headers.items()
+            if name.startswith(("content-type", "mcp-"))
+        }
+        signed = AWSRequest(request.method, str(request.url), data=request.content, headers=said)
+        self._signer.add_auth(signed)
+        request.headers.update(dict(signed.headers))
+        yield request
+
+
+class Bearer(httpx.Auth):
+    """Shows an access token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["authorization"] = f"Bearer {self._token}"
+        yield request
+
+
+class RemoteEndpoint:
+    """Takes the place of an endpoint in this process: sends requests to a URL."""
+
+    def __init__(self, url: str, client: httpx.AsyncClient) -> None:
         self._url = url
-        self._account = account
         self._client = client
 
     async def handle(self, request: Request) -> Reply:
         headers = {name: value for name, value in (request.headers or {}).items() if name != "host"}
-        reply = await self._client.request(
-            request.method,
-            self._url,
-            content=request.body,
-            headers=self._signed(request.method, headers, request.body),
-        )
+        reply = await self._client.request(request.method, self._url, content=request.body, headers=headers)
         told = _of_the_function(reply)
         if told.get("content-type") == "text/event-stream":
             return Reply(reply.status_code, told, _frames(reply.content))
         return Reply(reply.status_code, told, reply.content)
-
-    def _signed(self, method: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
-        if self._account is None:
-            return headers
-        credentials = Credentials(self._account.key, self._account.secret, self._account.token)
-        signed = AWSRequest(method, self._url, data=body, headers=headers)
-        SigV4Auth(credentials, "execute-api", REGION).add_auth(signed)
-        return dict(signed.headers)
 
 
 def _of_the_function(reply: httpx.Response) -> dict[str, str]:
@@ -78,7 +93,7 @@ class Caller(Follower):
 
     patience = PATIENCE
 
-    def __init__(self, endpoint: SignedEndpoint) -> None:
+    def __init__(self, endpoint: RemoteEndpoint) -> None:
         self.parts = cast(Parts, SimpleNamespace(endpoint=endpoint))
 
     async def legacy(self, capabilities: dict[str, Any] | None = None) -> legacy.LegacyClient:
@@ -87,6 +102,6 @@ class Caller(Follower):
 
 
 @asynccontextmanager
-async def calling(url: str, account: Account | None) -> AsyncIterator[Caller]:
-    async with httpx.AsyncClient(timeout=PATIENCE) as client:
-        yield Caller(SignedEndpoint(url, account, client))
+async def calling(url: str, auth: httpx.Auth | None) -> AsyncIterator[Caller]:
+    async with httpx.AsyncClient(timeout=PATIENCE, auth=auth) as client:
+        yield Caller(RemoteEndpoint(url, client))

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from tests.support.served import free_port
 
-from .caller import Caller, calling
-from .deployment import Deployment, deploy
+from .caller import Caller, SigV4, calling
+from .deployment import Deployment, deploy_for_a_user
 from .emulator import emulated
 
 collect_ignore_glob = [] if "E2E_TEST" in os.environ else ["test_*.py"]
@@ -24,7 +24,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     folder = tmp_path_factory.mktemp("deployed")
     with (folder / "emulator.log").open("wb") as log, emulated(free_port(), log) as endpoint:
         try:
-            deployment = deploy(endpoint, folder / "sam.log")
+            deployment = deploy_for_a_user(endpoint, folder / "sam.log")
         except CalledProcessError:
             pytest.exit(f"sam deploy failed:\n{_tail(folder / 'sam.log')}", returncode=2)
         yield deployment
@@ -37,12 +37,12 @@ def _tail(log: Path) -> str:
 @pytest_asyncio.fixture
 async def ada(deployment: Deployment) -> AsyncIterator[Caller]:
     """Who may call the API."""
-    async with calling(deployment.url, deployment.caller("ada")) as caller:
+    async with calling(deployment.url, SigV4(deployment.caller("ada"))) as caller:
         yield caller
 
 
 @pytest_asyncio.fixture
 async def bob(deployment: Deployment) -> AsyncIterator[Caller]:
     """Somebody else who may."""
-    async with calling(deployment.url, deployment.caller("bob")) as caller:
+    async with calling(deployment.url, SigV4(deployment.caller("bob"))) as caller:
         yield caller

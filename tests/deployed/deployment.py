@@ -1,8 +1,4 @@
-"""`sam deploy` of the template to the emulator, as somebody does who has a state machine of their own.
-
-Deployed are the sample pipelines and `own-approval`, which asks through the `request_input` function. The tools file
-lies in S3.
-"""
+"""`sam deploy` of the template to the emulator, and what the emulator's CloudFormation leaves out."""
 
 from __future__ import annotations
 
@@ -90,10 +86,12 @@ def _session() -> boto3.Session:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The deployed stack."""
+    """A deployed stack."""
 
     endpoint: str
     """Of the emulator."""
+    stack: str
+    parameters: Mapping[str, str]
 
     @cached_property
     def administrator(self) -> Account:
@@ -101,13 +99,13 @@ class Deployment:
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:
-        (stack,) = self.administrator.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        (stack,) = self.administrator.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
         return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
     @cached_property
     def resources(self) -> Mapping[str, str]:
         """Physical ids by logical ones."""
-        reply = self.administrator.client("cloudformation").describe_stack_resources(StackName=STACK)
+        reply = self.administrator.client("cloudformation").describe_stack_resources(StackName=self.stack)
         return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in reply["StackResources"]}
 
     @property
@@ -117,7 +115,16 @@ class Deployment:
     @property
     def url(self) -> str:
         """Of the MCP endpoint, by the path at which the emulator serves APIs: no name has to be resolved."""
-        return f"{self.endpoint}/_aws/execute-api/{self.resources['Api']}/live/mcp"
+        return f"{self.base}/mcp"
+
+    @property
+    def base(self) -> str:
+        return f"{self.endpoint}/_aws/execute-api/{self.resources['Api']}/live"
+
+    @property
+    def template(self) -> Stack:
+        """The template for these parameters."""
+        return Stack("template.yaml", **self.parameters)
 
     def caller(self, name: str, session: str = "e2e") -> Account:
         """A session of a role that may invoke the API, as the output InvokeArn says."""
@@ -154,14 +161,33 @@ class Deployment:
         return str(client.describe_execution(executionArn=arn)["status"])
 
 
-def deploy(endpoint: str, log: Path) -> Deployment:
-    """The stack, and what a user adds to it. Raises CalledProcessError."""
-    deployment = Deployment(endpoint)
+def deploy_for_a_user(endpoint: str, log: Path) -> Deployment:
+    """With the sample pipelines and a state machine of the user's own, which asks through the `request_input` function.
+
+    The tools file lies in S3. Raises CalledProcessError.
+    """
+    deployment = Deployment(endpoint, STACK, PARAMETERS)
     _put_tools(deployment)
-    _sam_deploy(endpoint, log)
-    _complete(deployment)
+    deploy(deployment, log)
     _create_own_machine(deployment)
     return deployment
+
+
+def deploy(deployment: Deployment, log: Path) -> None:
+    """Raises CalledProcessError."""
+    command = [str(SAM), "deploy", "--config-file", str(ROOT / "samconfig.toml"), "--no-confirm-changeset"]
+    command += ["--template-file", str(BUILT / "template.yaml"), "--stack-name", deployment.stack]
+    command += [
+        "--parameter-overrides",
+        *(f"{name}={value}" for name, value in deployment.parameters.items()),
+    ]
+    settings = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "1"}
+    environment = {**os.environ, **ROOT_USER, **settings, "AWS_ENDPOINT_URL": deployment.endpoint}
+    with log.open("wb") as output:
+        subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, check=True
+        )
+    _complete(deployment)
 
 
 def _put_tools(deployment: Deployment) -> None:
@@ -170,23 +196,6 @@ def _put_tools(deployment: Deployment) -> None:
     s3 = deployment.administrator.client("s3")
     s3.create_bucket(Bucket=BUCKET)
     s3.put_object(Bucket=BUCKET, Key="tools.yaml", Body=yaml.safe_dump(tools).encode())
-
-
-def _sam_deploy(endpoint: str, log: Path) -> None:
-    command = [str(SAM), "deploy", "--config-file", str(ROOT / "samconfig.toml"), "--no-confirm-changeset"]
-    command += ["--template-file", str(BUILT / "template.yaml")]
-    command += ["--parameter-overrides", *(f"{name}={value}" for name, value in PARAMETERS.items())]
-    environment = {
-        **os.environ,
-        **ROOT_USER,
-        "AWS_ENDPOINT_URL": endpoint,
-        "SAM_CLI_TELEMETRY": "0",
-        "SAM_CLI_POLL_DELAY": "1",
-    }
-    with log.open("wb") as output:
-        subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, check=True
-        )
 
 
 def _complete(deployment: Deployment) -> None:
@@ -199,14 +208,14 @@ def _enable_time_to_live(deployment: Deployment) -> None:
     """Of a table it ignores TimeToLiveSpecification."""
     deployment.administrator.client("dynamodb").update_time_to_live(
         TableName=deployment.table,
-        TimeToLiveSpecification=_template().resource("TaskTable")["TimeToLiveSpecification"],
+        TimeToLiveSpecification=deployment.template.resource("TaskTable")["TimeToLiveSpecification"],
     )
 
 
 def _put_gateway_responses(deployment: Deployment) -> None:
     """Of an OpenAPI document it ignores x-amazon-apigateway-gateway-responses."""
     gateway, api = deployment.administrator.client("apigateway"), deployment.resources["Api"]
-    document = _template().resource("Api")["DefinitionBody"]
+    document = deployment.template.resource("Api")["DefinitionBody"]
     for kind, response in document["x-amazon-apigateway-gateway-responses"].items():
         status = {"statusCode": response["statusCode"]} if "statusCode" in response else {}
         gateway.put_gateway_response(
@@ -234,10 +243,6 @@ def _create_own_machine(deployment: Deployment) -> None:
     deployment.administrator.client("stepfunctions").create_state_machine(
         name=OWN, definition=json.dumps({"StartAt": "Ask", "States": states}), roleArn=role["Role"]["Arn"]
     )
-
-
-def _template() -> Stack:
-    return Stack("template.yaml", **PARAMETERS)
 
 
 _MAY_ASSUME = {

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ ROOT_USER = {
 BUILD = {"ADAPTER_BUILD": "native", "PYTHON": str(ENVIRONMENT / "bin" / "python")}
 """Makes `sam build` a package for the Python with which the emulator runs functions, whatever Runtime says."""
 _READY_SECONDS = 60.0
+_ROOM_BYTES = 2_000_000_000
 
 
 class EmulatorError(Exception):
@@ -49,7 +51,7 @@ def emulated(port: int, output: IO[bytes] | None = None) -> Iterator[str]:
 
     Raises EmulatorError.
     """
-    with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
+    with tempfile.TemporaryDirectory(prefix="emulator-", dir=_memory()) as folder:
         process = subprocess.Popen(
             [str(ENVIRONMENT / "bin" / "python"), "-m", "ministack"],
             cwd=folder,
@@ -64,6 +66,17 @@ def emulated(port: int, output: IO[bytes] | None = None) -> Iterator[str]:
             yield f"http://{HOST}:{port}"
         finally:
             _end(process)
+
+
+def _memory() -> str | None:
+    """A directory in memory with room for code that runs, if there is one.
+
+    Each process of a function has 1,500 files of its own; some disks take longer to delete them than the tests to run.
+    """
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or os.statvfs(memory).f_flag & os.ST_NOEXEC:
+        return None
+    return str(memory) if shutil.disk_usage(memory).free > _ROOM_BYTES else None
 
 
 def _environment(port: int, folder: str) -> Mapping[str, str]:

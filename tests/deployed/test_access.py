@@ -2,8 +2,8 @@
 
 The emulator verifies signatures and decides by the actions and resources of the deployed policies. How narrow the
 policy of pipelines is, is not proven here: it knows neither `dynamodb:LeadingKeys`, `dynamodb:Attributes` and
-`dynamodb:ReturnValues` nor the conditions on qualifiers and tags of state machines, and it asks no policy for what
-a state machine does itself.
+`dynamodb:ReturnValues` nor the conditions on qualifiers and tags of state machines, and it asks no policy for what a
+state machine does itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 from tests.support.adapter import accepted
 from tests.support.legacy import LegacyClient
 
-from .caller import Caller, calling
+from .caller import Caller, SigV4, calling
 from .deployment import BUCKET, OWN, Account, Deployment, allow
 from .emulator import ACCOUNT, REGION
 
@@ -42,7 +42,7 @@ async def test_an_unsigned_request_is_refused_in_the_words_of_the_protocol(deplo
 
 async def test_a_wrong_signature_is_refused_in_the_words_of_the_protocol(deployment: Deployment) -> None:
     forged = replace(deployment.caller("ada"), secret="not-her-secret")
-    async with calling(deployment.url, forged) as forger:
+    async with calling(deployment.url, SigV4(forged)) as forger:
         answer = await forger.call("tools/list")
 
     assert answer.refusal == (403, -32600)
@@ -52,7 +52,7 @@ async def test_a_wrong_signature_is_refused_in_the_words_of_the_protocol(deploym
 async def test_a_role_without_permission_to_invoke_is_refused(ada: Caller, deployment: Deployment) -> None:
     """The emulator's reply to this is not the gateway's, so only that it refuses counts."""
     eve = deployment.assumed("eve")
-    async with calling(deployment.url, eve) as caller:
+    async with calling(deployment.url, SigV4(eve)) as caller:
         reply = await caller.parts.endpoint.handle(ada.request("tools/list"))
 
     assert reply.status == 403
@@ -61,8 +61,8 @@ async def test_a_role_without_permission_to_invoke_is_refused(ada: Caller, deplo
 
 
 async def test_what_is_not_exposed_is_refused(ada: Caller, deployment: Deployment) -> None:
-    other = deployment.url.removesuffix("mcp") + "healthz"
-    async with calling(other, deployment.caller("ada")) as caller:
+    other = f"{deployment.base}/healthz"
+    async with calling(other, SigV4(deployment.caller("ada"))) as caller:
         reply = await caller.parts.endpoint.handle(ada.request("tools/list"))
 
     assert reply.status in (403, 404)
@@ -101,7 +101,8 @@ async def _listed(client: LegacyClient) -> list[str]:
 async def test_a_task_belongs_to_the_role_and_not_to_the_session(ada: Caller, deployment: Deployment) -> None:
     task_id = await ada.start("import_ledger", {"file": "june.csv"})
 
-    async with calling(deployment.url, deployment.caller("ada", session="tomorrow")) as later:
+    tomorrow = deployment.caller("ada", session="tomorrow")
+    async with calling(deployment.url, SigV4(tomorrow)) as later:
         assert (await later.ended(task_id))["status"] == "completed"
 
 

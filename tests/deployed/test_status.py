@@ -1,4 +1,7 @@
-"""How the table learns that an execution has ended while nobody asks: by an event, or by reconciliation."""
+"""How the table learns that an execution has ended while nobody asks: by an event, or by reconciliation.
+
+The emulator gives an event up after one attempt of the function, so neither retries nor the dead-letter queue are here.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ TASKS: Json = {"extensions": {EXTENSION: {}}}
 FORMS: Json = {**TASKS, "elicitation": {}}
 ACCOUNT = "123456789012"
 TOKEN = "task-token-AAAAKgAAAAIAAAAA"
-UNREAD = frozenset({403, 405, 406, 413, 415})
+UNREAD = frozenset({401, 403, 405, 406, 413, 415})
 """Statuses of requests whose body is not looked at, so that their id is not known."""
 PATIENCE = 60.0
 """Seconds after which something awaited counts as not happening, also on a machine that is busy."""
