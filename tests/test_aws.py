@@ -25,7 +25,7 @@ NOBODY = "http://127.0.0.1:1"
 
 @pytest.fixture
 async def aws() -> AsyncIterator[Aws]:
-    async with aws_at(NOBODY) as clients:
+    async with aws_at(NOBODY, patient=False) as clients:
         yield clients
 
 

@@ -262,7 +262,7 @@ async def test_a_reply_that_does_not_come_in_time_is_unavailable(
 ) -> None:
     monkeypatch.setattr("adapter.aws.READ_TIMEOUT", 0.5)
     faults.script("DescribeExecution", *[HANG] * 3)
-    async with aws_at(faults.endpoint) as aws:
+    async with aws_at(faults.endpoint, patient=False) as aws:
         with pytest.raises(EngineUnavailable):
             await StepFunctions(aws.stepfunctions).describe(EXECUTION)
     assert faults.operations == ["DescribeExecution"] * 3

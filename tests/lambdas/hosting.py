@@ -11,10 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
+import pytest
+
 from adapter.hosted import Hosted, HostedSettings, protected_resource
 from adapter.mcp.cors import Cors
 from adapter.mcp.exchange import Request
 from adapter.tools.tool import Tool
+from lambdas.deadline import Deadline
 from lambdas.loop import Container
 from lambdas.mcp import app
 from tests.support.adapter import VERSION, Json, Mcp
@@ -93,6 +96,7 @@ class Function:
             hosted, self.mcp.parts, protected_resource(hosted), Cors(hosted.allowed_origins)
         )
         self._container = Container(self._open)
+        self._deadline = Deadline()
         self._container._runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
 
     def __enter__(self) -> Self:
@@ -104,11 +108,10 @@ class Function:
         self._container.__exit__(kind, error, trace)
 
     def invoke(self, payload: object, *, seconds: float = 29.0) -> Returned:
-        kept, app._container = app._container, self._container
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(app, "_container", self._container)
+            patch.setattr(app, "_deadline", self._deadline)
             return Returned(app.handler(payload, Context(seconds)))
-        finally:
-            app._container = kept
 
     def call(
         self, method: str, params: Json | None = None, *, source: str = "http_api_jwt", seconds: float = 29.0

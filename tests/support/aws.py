@@ -30,11 +30,17 @@ def local_engine() -> LocalAws:
 
 
 @asynccontextmanager
-async def aws_at(endpoint: str) -> AsyncIterator[Aws]:
-    """Clients on an endpoint; the environment names it only while they are made."""
+async def aws_at(endpoint: str, *, patient: bool = True) -> AsyncIterator[Aws]:
+    """Clients on an endpoint; the environment names it only while they are made.
+
+    The local engine on a busy machine may need longer than AWS: `patient` clients give it a minute.
+    """
     async with AsyncExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:
             point_at(endpoint, patch)
+            if patient:
+                patch.setattr("adapter.aws.CONNECT_TIMEOUT", 60.0)
+                patch.setattr("adapter.aws.READ_TIMEOUT", 60.0)
             aws = await stack.enter_async_context(open_aws())
         yield aws
 
