@@ -16,6 +16,7 @@ from adapter.stores import _items
 from adapter.tasks.model import TaskRecord
 from bench.simulated import MACHINE
 from bench.simulation import OWNER, Plan, Result, simulate
+from tests.package.stack import Stack
 
 TASKS = 1_000_000
 JOB_SECONDS = 300.0
@@ -31,7 +32,6 @@ READ_UNIT = 0.125e-6
 TRANSITION = 25e-6
 
 TRANSITIONS = 5
-MEMORY_GB = 0.5
 START_SECONDS = 0.120
 POLL_SECONDS = 0.040
 EVENT_SECONDS = 0.030
@@ -108,15 +108,21 @@ def _record() -> Mapping[str, Any]:
 def dollars(task: PerTask) -> dict[str, float]:
     """For a million tasks, by service."""
     requests = task.polls + 1
-    compute = START_SECONDS + task.polls * POLL_SECONDS + task.events * EVENT_SECONDS
+    compute = (START_SECONDS + task.polls * POLL_SECONDS) * _gigabytes("Mcp")
+    compute += task.events * EVENT_SECONDS * _gigabytes("ExecutionStatus")
     invocations = requests + task.events
     parts = {
         "API Gateway": requests * REST_REQUEST,
-        "Lambda": invocations * LAMBDA_REQUEST + compute * MEMORY_GB * LAMBDA_GB_SECOND,
+        "Lambda": invocations * LAMBDA_REQUEST + compute * LAMBDA_GB_SECOND,
         "DynamoDB": task.write_units * WRITE_UNIT + task.read_units * READ_UNIT,
         "Step Functions": TRANSITIONS * TRANSITION,
     }
     return {name: part * TASKS for name, part in parts.items()}
+
+
+def _gigabytes(function: str) -> float:
+    """The memory that the template gives to a function."""
+    return int(Stack("template.yaml", SamplePipelines="true").resource(function)["MemorySize"]) / 1024
 
 
 def main() -> int:
