@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from adapter.tasks.engine import Engine
 from adapter.tasks.model import Ending, Task
 from adapter.tasks.reconcile import WORKERS, Reconciler
 from adapter.tasks.service import TaskService
-from adapter.tasks.store import TaskStore
+from adapter.tasks.store import OpenItem, TaskStore
 from tests.support.virtual_time import LoopClock, in_virtual_time
 from tests.tasks.world import ANSWER, DONE, HOUR_MS, World, store_down
 
@@ -333,6 +334,21 @@ async def test_a_task_that_ends_during_the_run_is_left_as_it_is() -> None:
     store.mark_absent = ended_just_before  # type: ignore[method-assign]
     assert await caretaker.run() == {"open": 1}
     assert caretaker.world.jobs.describes == 0
+
+
+@in_virtual_time
+async def test_a_task_that_the_index_still_shows_though_it_has_ended_is_left_as_it_is() -> None:
+    caretaker = Caretaker()
+    task = await caretaker.world.create()
+    items = [item async for item in caretaker.world.memory.open_items()]
+    await caretaker.world.tell(task, DONE)
+
+    async def stale() -> AsyncIterator[OpenItem]:
+        for item in items:
+            yield item
+
+    caretaker.world.memory.open_items = stale  # type: ignore[method-assign]
+    assert await caretaker.world.calls(caretaker.run) == ["store.read"]
 
 
 # --- stops and answers -------------------------------------------------------------------------------------
