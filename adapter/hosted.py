@@ -16,10 +16,11 @@ from pydantic import Field, SecretStr, ValidationError
 
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
-from adapter.main import Parts, open_adapter
+from adapter.main import Parts, open_adapter, open_reconciler
 from adapter.mcp.cors import Cors
 from adapter.mcp.endpoint import Endpoint
 from adapter.settings import PREFIX, Settings, Words
+from adapter.tasks.reconcile import Reconciler
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog, parse_catalog
 
@@ -71,11 +72,10 @@ async def open_hosted() -> AsyncIterator[Hosted]:
 
 
 @asynccontextmanager
-async def open_unattended() -> AsyncIterator[Parts]:
-    """The same for work that no client asks for: it needs no signing key. Raises ConfigurationError."""
-    settings = _settings()
-    async with open_adapter(settings, await _catalog(settings)) as parts:
-        yield parts
+async def open_unattended() -> AsyncIterator[Reconciler]:
+    """For work that no client asks for: it needs neither signing key nor tools. Raises ConfigurationError."""
+    async with open_reconciler(_settings()) as reconciler:
+        yield reconciler
 
 
 def protected_resource(settings: HostedSettings) -> bytes | None:

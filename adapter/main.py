@@ -38,6 +38,7 @@ from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.tasks.clock import Clock, system_clock
 from adapter.tasks.engine import Engine
 from adapter.tasks.pacing import DescribeBudget, EventFlow, RefreshPace
+from adapter.tasks.reconcile import Reconciler
 from adapter.tasks.service import TaskService
 from adapter.tasks.store import TaskStore
 from adapter.tasks.watcher import Watcher
@@ -50,8 +51,6 @@ class Parts:
 
     endpoint: Endpoint
     service: TaskService
-    store: TaskStore
-    engine: Engine
     targets: Mapping[str, str]
     watcher: Watcher
 
@@ -67,17 +66,19 @@ def assemble(
 ) -> Parts:
     """The adapter over any store and job system. Raises ConfigurationError."""
     check_catalog(catalog, settings)
+    service = _service(settings, store, engine, clock)
+    longest = settings.watch_max
+    watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
+    endpoint = _endpoint(settings, catalog, targets, service, watcher, clock)
+    return Parts(endpoint, service, targets, watcher)
+
+
+def _service(settings: Settings, store: TaskStore, engine: Engine, clock: Clock) -> TaskService:
     pace = RefreshPace(int(settings.refresh_min * 1000), int(settings.refresh_max * 1000))
     events = EventFlow(on=settings.events == "on")
     budget = DescribeBudget(settings.describe_rate, settings.describe_burst)
     policy = QuestionPolicy()
-    service = TaskService(
-        store, {ENGINE: engine}, policy, pace=pace, budget=budget, events=events, clock=clock
-    )
-    longest = settings.watch_max
-    watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
-    endpoint = _endpoint(settings, catalog, targets, service, watcher, clock)
-    return Parts(endpoint, service, store, engine, targets, watcher)
+    return TaskService(store, {ENGINE: engine}, policy, pace=pace, budget=budget, events=events, clock=clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,14 @@ async def open_adapter(
             yield parts
         finally:
             parts.watcher.close()
+
+
+@asynccontextmanager
+async def open_reconciler(settings: Settings) -> AsyncIterator[Reconciler]:
+    """The reconciler over the same. It needs no catalog: a record tells what its task runs on."""
+    async with open_aws() as aws:
+        store, engine = DynamoTaskStore(aws.dynamodb, settings.table), StepFunctions(aws.stepfunctions)
+        yield Reconciler(_service(settings, store, engine, system_clock), store, engine)
 
 
 def check_catalog(catalog: Catalog, settings: Settings) -> None:

@@ -211,7 +211,7 @@ class Simulation:
         while True:
             await asyncio.sleep(every - loop.time() % every)
             until = epoch_ms() + int((every - 5) * 1000)
-            self._result.reports.append(await self._reconciler.run([MACHINE], until=until))
+            self._result.reports.append(await self._reconciler.run(until=until))
 
     # --- clients -----------------------------------------------------------------------------------------------
 

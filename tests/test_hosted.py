@@ -13,7 +13,7 @@ import pytest
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
 from adapter.hosted import Hosted, HostedSettings, open_hosted, open_unattended, protected_resource
-from adapter.main import Parts
+from adapter.tasks.reconcile import Reconciler
 from tests.support.aws import MACHINE, local_engine, point_at
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -112,11 +112,14 @@ async def test_a_secret_that_cannot_be_read_is_told(environment: pytest.MonkeyPa
     )
 
 
-async def test_work_that_no_client_asks_for_needs_no_key(environment: pytest.MonkeyPatch) -> None:
+async def test_work_that_no_client_asks_for_needs_neither_key_nor_tools(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     environment.delenv("ADAPTER_SIGNING_KEYS")
-    async with open_unattended() as parts:
-        assert isinstance(parts, Parts)
-        assert parts.targets == {"work": MACHINE}
+    environment.setenv("ADAPTER_TOOLS_SOURCE", "s3://no-such-bucket/tools.yaml")
+    (tmp_path / "tools.yaml").write_text("tools: broken")
+    async with open_unattended() as reconciler:
+        assert isinstance(reconciler, Reconciler)
 
 
 # --- tools -------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ import json
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -21,40 +19,37 @@ logging.getLogger("adapter").setLevel(logging.INFO)
 
 _MARGIN_MS = 5_000
 
-
-@asynccontextmanager
-async def opened() -> AsyncIterator[tuple[Reconciler, Collection[str]]]:
-    """The reconciler and the targets whose executions it lists."""
-    async with open_unattended() as parts:
-        yield Reconciler(parts.service, parts.store, parts.engine), parts.targets.values()
-
-
-_container = Container(opened)
+_container = Container(open_unattended)
 
 
 def handler(_event: object, context: Context) -> dict[str, Any]:
-    """One run, which ends before the function's own time does; what it found is also a metric in the log."""
+    """One run, which ends before the function's own time does. What it found is one line in the log, also as metrics:
+    a schedule drops what is returned.
+    """
     until = system_clock() + context.get_remaining_time_in_millis() - _MARGIN_MS
 
-    async def run(parts: tuple[Reconciler, Collection[str]]) -> Report:
-        reconciler, targets = parts
-        return await reconciler.run(targets, until=until)
+    async def run(reconciler: Reconciler) -> Report:
+        return await reconciler.run(until=until)
 
     report = _container.run(run)
-    print(json.dumps(_metric(report)))  # noqa: T201 - CloudWatch reads metrics from the log (embedded metric format)
-    return {**asdict(report), "unlisted": len(report.unlisted)}
+    print(json.dumps(_line(report)))  # noqa: T201 - CloudWatch reads metrics from the log (embedded metric format)
+    return asdict(report)
 
 
-def _metric(report: Report) -> dict[str, Any]:
-    metrics = [{"Name": name, "Unit": "Count"} for name in ("OpenTasks", "RefreshBacklog")]
-    return {
-        "_aws": {
-            "Timestamp": int(time.time() * 1000),
-            "CloudWatchMetrics": [
-                {"Namespace": "McpWorkflowAdapter", "Dimensions": [["Table"]], "Metrics": metrics}
-            ],
-        },
-        "Table": os.environ["ADAPTER_TABLE"],
+def _line(report: Report) -> dict[str, Any]:
+    metrics = {
         "OpenTasks": report.open,
         "RefreshBacklog": report.backlog,
+        "UnlistedStateMachines": len(report.unlisted),
+    }
+    directive = {
+        "Namespace": "McpWorkflowAdapter",
+        "Dimensions": [["Table"]],
+        "Metrics": [{"Name": name, "Unit": "Count"} for name in metrics],
+    }
+    return {
+        "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]},
+        "Table": os.environ["ADAPTER_TABLE"],
+        **metrics,
+        **asdict(report),
     }

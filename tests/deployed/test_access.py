@@ -227,7 +227,7 @@ MAY = {
     "ExecutionStatusRole": ("get", "put", "update"),
     "ReconcileRole": (
         *("get", "put", "update", "delete", "open tasks"),
-        *("describe", "stop", "answer", "running", "tools file"),
+        *("describe", "stop", "answer", "running"),
     ),
     "RequestInputRole": ("get", "put"),
     "WritingSampleRole": ("update",),

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 import pytest
 
 from adapter.aws import Aws, execution_arn, open_client
-from adapter.hosted import open_hosted
+from adapter.engines.step_functions import StepFunctions
+from adapter.hosted import open_hosted, open_unattended
 from adapter.main import Parts, open_adapter
 from adapter.mcp.exchange import Request
 from adapter.settings import Settings
@@ -180,6 +181,7 @@ def _serve(site: Site, answered: Answered) -> None:
 def test_the_reconcile_function_makes_exactly_the_calls_that_it_is_allowed(
     site: Site, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A list may show the past, so that a task is described which still runs."""
     monkeypatch.setattr("adapter.tasks.reconcile.TWICE_MS", 0)
     with Container(open_store) as store:
         forgotten, ended, cancelled = (
@@ -188,14 +190,16 @@ def test_the_reconcile_function_makes_exactly_the_calls_that_it_is_allowed(
         _leave_answer(site, store, forgotten)
         site.ask(forgotten, "guess", method={"S": "guess"})
         store.run(lambda tasks: tasks.request_cancel(cancelled, now=system_clock()))
-        _reconcile(monkeypatch, site.sources[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(StepFunctions, "running", _without(forgotten))
+            _reconcile(monkeypatch)
         _leave_answer(site, store, ended)
-        _reconcile(monkeypatch, site.sources[1])
+        _reconcile(monkeypatch)
     assert calls.of("Reconcile") == _own("Reconcile")
 
 
 def _lost(site: Site, store: Container[DynamoTaskStore], machine: str) -> str:
-    """The id of a task that is no longer among the running executions of what the tools file names."""
+    """The id of a task of which no event told."""
     task_id, now = f"mcp-{secrets.token_urlsafe(16)}", system_clock()
     record = new_record(
         task_id=task_id, target=machine, execution=execution_arn(machine, task_id), created_at=now - HOUR
@@ -228,9 +232,18 @@ def _leave_answer(site: Site, store: Container[DynamoTaskStore], task_id: str) -
     store.run(accept)
 
 
-def _reconcile(monkeypatch: pytest.MonkeyPatch, source: str) -> None:
-    monkeypatch.setenv("ADAPTER_TOOLS_SOURCE", source)
-    with Container(reconcile.opened) as container:
+def _without(name: str) -> Callable[[StepFunctions, str], Awaitable[set[str]]]:
+    """A list of what runs, made before this did."""
+    running = StepFunctions.running
+
+    async def listed(engine: StepFunctions, target: str) -> set[str]:
+        return await running(engine, target) - {name}
+
+    return listed
+
+
+def _reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Container(open_unattended) as container:
         monkeypatch.setattr(reconcile, "_container", container)
         assert reconcile.handler({}, Context(60))["backlog"] == 0
 

@@ -6,11 +6,14 @@ import asyncio
 import json
 import secrets
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from adapter.errors import StoreUnavailable
+from adapter.aws import execution_arn
+from adapter.engines.step_functions import StepFunctions
+from adapter.errors import EngineUnavailable, StoreUnavailable
+from adapter.hosted import open_unattended
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.stores.table import create_table
 from adapter.tasks.clock import system_clock
@@ -26,8 +29,8 @@ DONE = {"StartAt": "Done", "States": {"Done": {"Type": "Pass", "Result": {"ok": 
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Its ARN; a tools file names it, and the table is new."""
+def machine(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Its ARN; no tools file names it, and the table is new."""
     table = f"reconciled-{secrets.token_hex(4)}"
 
     async def prepare() -> str:
@@ -36,11 +39,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             return await deploy(aws, DONE)
 
     arn = asyncio.run(prepare())
-    (tmp_path / "tools.yaml").write_text(
-        f"tools: [{{name: work, description: Works., state_machine: '{arn}'}}]"
-    )
     point_at(local_engine().endpoint, monkeypatch)
-    monkeypatch.setenv("LAMBDA_TASK_ROOT", str(tmp_path))
     monkeypatch.setenv("ADAPTER_TABLE", table)
     return arn
 
@@ -53,7 +52,7 @@ def store(machine: str) -> Iterator[Container[DynamoTaskStore]]:
 
 @pytest.fixture
 def function(machine: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with Container(app.opened) as container:
+    with Container(open_unattended) as container:
         monkeypatch.setattr(app, "_container", container)
         yield
 
@@ -81,6 +80,22 @@ def _lost(machine: str, store: Container[DynamoTaskStore]) -> TaskRecord:
     return record
 
 
+def _told(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The one line of the log that a run leaves."""
+    (line,) = capsys.readouterr().out.splitlines()
+    told: dict[str, Any] = json.loads(line)
+    return told
+
+
+def _metrics(told: dict[str, Any]) -> dict[str, float]:
+    (directive,) = told["_aws"]["CloudWatchMetrics"]
+    assert directive["Namespace"] == "McpWorkflowAdapter"
+    assert directive["Dimensions"] == [["Table"]]
+    assert isinstance(told["Table"], str)
+    assert abs(told["_aws"]["Timestamp"] - system_clock()) < 60_000
+    return {each["Name"]: told[each["Name"]] for each in directive["Metrics"]}
+
+
 def test_an_end_that_no_event_told_is_written(
     machine: str,
     store: Container[DynamoTaskStore],
@@ -88,32 +103,51 @@ def test_an_end_that_no_event_told_is_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     record = _lost(machine, store)
-    report = app.handler({"detail-type": "Scheduled Event"}, Context(60))
-    assert report == {
+    report = {
         "open": 1,
         "absent": 1,
         "described": 1,
         "stopped": 0,
         "redelivered": 0,
         "backlog": 0,
-        "unlisted": 0,
+        "unlisted": [],
     }
+    assert app.handler({"detail-type": "Scheduled Event"}, Context(60)) == report
     task = store.run(lambda tasks: tasks.read(record.task_id))
     assert task is not None
     assert task.outcome is not None
     assert task.outcome.ending is Ending.SUCCEEDED
 
-    (line,) = capsys.readouterr().out.splitlines()
-    metric = json.loads(line)
-    (directive,) = metric["_aws"]["CloudWatchMetrics"]
-    assert {each["Name"]: metric[each["Name"]] for each in directive["Metrics"]} == {
-        "OpenTasks": 1,
-        "RefreshBacklog": 0,
-    }
-    assert directive["Namespace"] == "McpWorkflowAdapter"
-    assert abs(metric["_aws"]["Timestamp"] - system_clock()) < 60_000
+    told = _told(capsys)
+    assert report.items() <= told.items()
+    assert _metrics(told) == {"OpenTasks": 1, "RefreshBacklog": 0, "UnlistedStateMachines": 0}
 
     assert app.handler({}, Context(60))["open"] == 0
+
+
+def test_a_state_machine_that_cannot_be_listed_is_told_and_the_rest_is_done(
+    machine: str,
+    store: Container[DynamoTaskStore],
+    function: None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hidden, lost = f"{machine}-hidden", _lost(machine, store)
+    record = new_record(target=hidden, execution=execution_arn(hidden, "mcp-1"), created_at=lost.created_at)
+    store.run(lambda tasks: tasks.create(record, refresh_at=0))
+    running = StepFunctions.running
+
+    async def denied(engine: StepFunctions, target: str) -> set[str]:
+        if target == hidden:
+            raise EngineUnavailable
+        return await running(engine, target)
+
+    monkeypatch.setattr(StepFunctions, "running", denied)
+    report = app.handler({}, Context(60))
+    assert (report["described"], report["unlisted"]) == (1, [hidden])
+    told = _told(capsys)
+    assert told["unlisted"] == [hidden]
+    assert _metrics(told)["UnlistedStateMachines"] == 1
 
 
 def test_a_run_without_time_says_that_something_is_left(machine: str, function: None) -> None:

@@ -133,9 +133,8 @@ def test_a_tools_file_elsewhere_can_be_read_and_nothing_beside_it(
     parameter: str, value: str, action: str, resource: str
 ) -> None:
     stack = Stack("template.yaml", StateMachineArns=f"{ARN}billing", **{parameter: value})
-    for role in ("McpRole", "ReconcileRole"):
-        read = [g for g in grants(stack, role) if g.kind == "tools file"]
-        assert [(g.action, g.resource) for g in read] == [(action, resource)]
+    read = [g for g in grants(stack, "McpRole") if g.kind == "tools file"]
+    assert [(g.action, g.resource) for g in read] == [(action, resource)]
 
 
 def test_twenty_state_machines_fit_into_policy_and_event_pattern() -> None:

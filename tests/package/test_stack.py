@@ -124,9 +124,7 @@ def _python(*folders: str) -> list[Path]:
 def test_the_tools_file_is_the_bundled_one_unless_another_is_named(listed: Stack) -> None:
     def source(**parameters: str) -> str | None:
         stack = Stack("template.yaml", StateMachineArns=f"{ARN}billing", **parameters)
-        mcp, reconcile = (stack.resource(name)["Environment"]["Variables"] for name in ("Mcp", "Reconcile"))
-        value: str | None = mcp.get("ADAPTER_TOOLS_SOURCE")
-        assert reconcile.get("ADAPTER_TOOLS_SOURCE") == value
+        value: str | None = stack.resource("Mcp")["Environment"]["Variables"].get("ADAPTER_TOOLS_SOURCE")
         return value
 
     assert source() is None
@@ -295,8 +293,15 @@ def test_what_goes_wrong_raises_an_alarm(listed: Stack) -> None:
         ("AWS/ApiGateway", "5XXError", "stack"),
         ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "<StatusDeadLetters.QueueName>"),
         ("McpWorkflowAdapter", "RefreshBacklog", "<TaskTable>"),
+        ("McpWorkflowAdapter", "UnlistedStateMachines", "<TaskTable>"),
     }
     assert listed.resource("LatencyAlarm")["ExtendedStatistic"] == "p99"
+
+
+def test_a_state_machine_that_no_run_can_list_raises_its_alarm_whatever_the_schedule(listed: Stack) -> None:
+    """A single run may be the only one of its period."""
+    alarm = listed.resource("UnlistedStateMachinesAlarm")
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["EvaluationPeriods"]) == ("Minimum", 0, 1)
 
 
 def test_alarms_notify_the_topic_if_there_is_one(listed: Stack) -> None:
@@ -309,10 +314,16 @@ def test_alarms_notify_the_topic_if_there_is_one(listed: Stack) -> None:
         assert alarm["TreatMissingData"] == "notBreaching"
 
 
-def test_the_dashboard_is_json_and_shows_every_function(listed: Stack) -> None:
+def test_the_dashboard_is_json_and_shows_every_function_and_every_metric_of_ours(listed: Stack) -> None:
     body = listed.resource("Dashboard")["DashboardBody"]
     assert json.loads(body)["widgets"]
     assert [name for name in HANDLERS if f'"<{name}>"' not in body] == []
+    own = {
+        alarm["MetricName"]
+        for alarm in listed.resources("AWS::CloudWatch::Alarm").values()
+        if alarm["Namespace"] == "McpWorkflowAdapter"
+    }
+    assert {name for name in own if f'"{name}"' in body} == own
 
 
 # --- parameters and outputs --------------------------------------------------------------------------------
