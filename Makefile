@@ -9,6 +9,7 @@ PACKAGE_VENV := .venv-package
 PACKAGE_BIN := $(PACKAGE_VENV)/bin
 E2E_VENV := .venv-e2e
 E2E_BIN := $(E2E_VENV)/bin
+PORT := 4566
 
 .PHONY: demo test lint format conformance interop bench package-test e2e emulator setup clean
 
@@ -58,8 +59,8 @@ e2e:
 	ADAPTER_BUILD=native PYTHON=$(abspath $(E2E_BIN)/python) $(PACKAGE_BIN)/sam build --build-dir .aws-sam/e2e
 	E2E_TEST=1 $(BIN)/python -m pytest tests/deployed $(PYTEST_ARGS)
 
-emulator: $(PACKAGE_VENV)/.ready $(E2E_VENV)/.ready
-	@$(E2E_BIN)/python -m tests.deployed.emulator
+emulator: $(VENV)/.local $(PACKAGE_VENV)/.ready $(E2E_VENV)/.ready
+	@$(E2E_BIN)/python -m tests.deployed.emulator --port $(PORT)
 
 setup: $(VENV)/.test
 

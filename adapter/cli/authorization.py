@@ -17,18 +17,25 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Authorization(Protocol):
+    remedy: str
+    """What to look at where the endpoint refuses the caller."""
+
     async def headers(self, url: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         """What one POST of `body` needs besides `headers`. Raises CommandError where there are no credentials."""
         ...
 
 
 class Anonymous:
+    remedy = "if it wants to know who calls, sign with AWS credentials (--iam) or set an access token (ADAPTER_TOKEN)"
+
     async def headers(self, url: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         return {}
 
 
 class BearerToken:
     """An OAuth access token. Whoever reads it may use it, so it crosses no network in the clear."""
+
+    remedy = "look at the token in ADAPTER_TOKEN: its issuer, scopes and expiry"
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -44,6 +51,10 @@ class BearerToken:
 
 class AwsSignature:
     """Signature Version 4 for API Gateway, with the credentials that every AWS SDK finds."""
+
+    remedy = (
+        "look whether these credentials may execute-api:Invoke on the API, and whether it is in this Region"
+    )
 
     def __init__(self) -> None:
         from aiobotocore.session import get_session

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from adapter.aws import Aws, open_aws, open_client
@@ -36,7 +37,12 @@ def run(tools: Path | None) -> ExitCode:
     """Print one line per thing that was checked. Raises ConfigurationError where the settings are wrong."""
     settings = load_settings(Settings, tools)
     findings = asyncio.run(examine(settings))
-    console().print(_table(findings))
+    screen = console()
+    if screen.is_terminal:
+        screen.print(_table(findings))
+    else:  # whole lines, to search in
+        for finding in findings:
+            typer.echo(f"{finding.mark}  {finding.subject}  {finding.text}")
     problems = sum(finding.problem for finding in findings)
     console().print(
         f"{problems or 'no'} problem{'' if problems == 1 else 's'} found",

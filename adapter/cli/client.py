@@ -48,15 +48,12 @@ class ServerUnreachable(CommandError):
 class NotAdmitted(CommandError):
     """The endpoint, or a gateway before it, does not accept who is calling."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, remedy: str) -> None:
         told = _loaded(body)
         error = told.get("error")
         reason = error.get("message") if isinstance(error, dict) else told.get("message") or error
-        super().__init__(
-            f"the endpoint answered HTTP {status} ({reason or 'no reason given'}); if it wants to know who calls, "
-            "sign with AWS credentials (--iam) or set an access token (ADAPTER_TOKEN)",
-            ExitCode.UNREACHABLE,
-        )
+        text = f"the endpoint answered HTTP {status} ({reason or 'no reason given'}); {remedy}"
+        super().__init__(text, ExitCode.UNREACHABLE)
 
 
 class RequestRefused(CommandError):
@@ -176,7 +173,7 @@ class McpClient:
                 self._url, data=body, headers={**standard, **proof}, allow_redirects=False
             ) as response:
                 if response.status in _NOT_ADMITTED:
-                    raise NotAdmitted(response.status, await response.read())
+                    raise NotAdmitted(response.status, await response.read(), self._authorization.remedy)
                 if response.status in _REDIRECTS:
                     raise _redirected(self._url, response)
                 async for reply in _replies(response):
@@ -225,6 +222,8 @@ def _redirected(url: str, response: aiohttp.ClientResponse) -> ServerUnreachable
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "there is no host of that name"
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return str(error) or "no answer in time"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shlex
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adapter.aws import open_aws
-from adapter.local.deploy import deploy
+from adapter.local.deploy import deploy, ensure_role
 from adapter.local.engine import LocalAws
 from adapter.main import check_catalog, open_adapter
 from adapter.stores.table import create_table
@@ -76,6 +77,7 @@ async def _deploy(settings: DevSettings, catalog: Catalog) -> None:
 def _engine() -> Iterator[None]:
     """The embedded AWS, which every client in this process then talks to; nothing where another is set."""
     if os.environ.get("AWS_ENDPOINT_URL"):
+        asyncio.run(ensure_role())
         yield
         return
     with LocalAws.start() as aws:
@@ -116,9 +118,21 @@ def first_command(tool: Tool, url: str) -> str:
     return shlex.join(words)
 
 
+_FORMATS = {
+    "date": "2026-07-28",
+    "time": "12:00:00Z",
+    "date-time": "2026-07-28T12:00:00Z",
+    "email": "ada@example.com",
+    "uri": "https://example.com",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
+
+
 def _example(schema: object) -> str:
     schema = schema if isinstance(schema, dict) else {}
     kinds = {"integer": 1, "number": 1, "boolean": "true", "array": "[]", "object": "{}"}
     known = [schema[k] for k in ("const", "default") if k in schema]
     listed = [*known, *schema.get("examples", []), *schema.get("enum", [])]
+    if schema.get("format") in _FORMATS:
+        listed.append(_FORMATS[schema["format"]])
     return str(listed[0] if listed else kinds.get(str(schema.get("type")), "x"))

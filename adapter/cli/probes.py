@@ -26,6 +26,7 @@ _NOTHING = "mcp-adapter-check"
 _DENIALS = ("AccessDeniedException", "AccessDenied", "UnauthorizedOperation")
 _HARMLESS = (
     "ConditionalCheckFailedException",
+    "ExecutionAlreadyExists",
     "ExecutionDoesNotExist",
     "InvalidExecutionInput",
     "InvalidToken",
@@ -61,9 +62,7 @@ async def engine_permissions(client: SFNClient, target: str) -> list[Finding]:
     """The actions on one state machine, its executions and tokens."""
     execution = execution_arn(target, _NOTHING)
     tried = {
-        "states:StartExecution": client.start_execution(
-            stateMachineArn=target, name=_NOTHING, input="not JSON"
-        ),
+        "states:StartExecution": _not_started(client, target),
         "states:DescribeExecution": client.describe_execution(executionArn=execution),
         "states:GetExecutionHistory": client.get_execution_history(executionArn=execution),
         "states:StopExecution": client.stop_execution(executionArn=execution),
@@ -71,6 +70,13 @@ async def engine_permissions(client: SFNClient, target: str) -> list[Finding]:
         "states:SendTaskFailure": client.send_task_failure(taskToken=_NOTHING),
     }
     return await _findings(f"permissions on {target.split(':')[6]}", tried, target)
+
+
+async def _not_started(client: SFNClient, target: str) -> None:
+    """Emulators may take input that is not JSON; AWS refuses it."""
+    started = await client.start_execution(stateMachineArn=target, name=_NOTHING, input="not JSON")
+    if "executionArn" in started:
+        await client.stop_execution(executionArn=started["executionArn"])
 
 
 async def _findings(subject: str, tried: Mapping[str, Awaitable[object]], resource: str) -> list[Finding]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pydantic import SecretStr
 
+from adapter.aws import open_dynamodb
 from adapter.errors import ConfigurationError
-from adapter.main import check_catalog, open_adapter
+from adapter.main import Parts, check_catalog, open_adapter
 from adapter.settings import Settings
+from adapter.stores.table import require_table
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
 
@@ -41,15 +45,23 @@ async def _serve(settings: Settings, catalog: Catalog, listener: socket.socket) 
     def ready() -> None:
         logger.info("serving %d tools at %s", len(catalog), server.url_of(listener, settings.path))
 
-    async with open_adapter(settings, catalog) as parts:
+    async with _opened(settings, catalog) as parts:
         await server.serve(parts, settings, listener, origins=settings.allowed_origins, on_ready=ready)
     logger.info("ended")
 
 
 async def _serve_stdio(settings: Settings, catalog: Catalog) -> None:
-    async with open_adapter(settings, catalog) as parts:
+    async with _opened(settings, catalog) as parts:
         logger.info("serving %d tools over standard input and output", len(catalog))
         await server.serve_pipes(parts)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, catalog: Catalog) -> AsyncIterator[Parts]:
+    async with open_dynamodb() as client:
+        await require_table(client, settings.table)
+    async with open_adapter(settings, catalog) as parts:
+        yield parts
 
 
 def reachable_settings(settings: Settings, host: str) -> Settings:

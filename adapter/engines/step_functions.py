@@ -204,7 +204,7 @@ def _start_failure(error: Exception, *, lost: bool) -> StartRejected | StartUnce
         return StartRejected("The job system is busy; try again later", retryable=True)
     if isinstance(error, NoConnection | TimeoutError):
         return StartRejected("The job system cannot be reached now; try again later", retryable=True)
-    return StartRejected("The work could not be started")
+    return StartRejected("The work could not be started; the server's log says why")
 
 
 def _code(error: Exception) -> str:

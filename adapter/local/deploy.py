@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from adapter.aws import open_client
 from adapter.errors import ConfigurationError
 from adapter.tools.catalog import Catalog
 from adapter.tools.tool import Tool
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_stepfunctions import SFNClient
 
 ROLE_ARN = "arn:aws:iam::123456789012:role/local-state-machine"
-"""Never assumed: the local engine checks no permissions."""
+"""Never assumed: the local engine checks no permissions. Other emulators want it to exist."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 _MAX_REASON = 300
@@ -53,6 +55,21 @@ async def deploy(
         if machine.name not in created:
             created[machine.name] = await _put(client, machine, existing.get(machine.name))
     return {tool: created[machine.name] for tool, machine in machines.items()}
+
+
+async def ensure_role() -> None:
+    """Make the role that state machines are created with, where IAM is there to make it."""
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        ],
+    }
+    async with open_client("iam") as iam:
+        with suppress(BotoCoreError, ClientError):
+            await iam.create_role(
+                RoleName=ROLE_ARN.rpartition("/")[2], AssumeRolePolicyDocument=json.dumps(trust)
+            )
 
 
 def machine_name(state_machine: str) -> str:

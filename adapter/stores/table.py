@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 
-from adapter.errors import StoreUnavailable
+from adapter.errors import ConfigurationError, StoreUnavailable
+
+from ._items import RECORD
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
@@ -15,7 +18,10 @@ if TYPE_CHECKING:
         AttributeDefinitionTypeDef,
         KeySchemaElementTypeDef,
         TableDescriptionTypeDef,
+        UniversalAttributeValueTypeDef,
     )
+
+logger = logging.getLogger(__name__)
 
 TTL_ATTRIBUTE = "expiresAt"
 OPEN_TASKS = "open-tasks"
@@ -51,6 +57,22 @@ async def create_table(client: DynamoDBClient, name: str) -> None:
             )
     except (ClientError, BotoCoreError, WaiterError) as error:
         raise StoreUnavailable(f"The table {name!r} cannot be created") from error
+
+
+async def require_table(client: DynamoDBClient, name: str) -> None:
+    """Raises ConfigurationError where there is no such table, by a read that the server may make anyway."""
+    nothing: Mapping[str, UniversalAttributeValueTypeDef] = {"pk": {"S": "nothing"}, "sk": {"S": RECORD}}
+    try:
+        await client.get_item(TableName=name, Key=nothing)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ResourceNotFoundException":
+            raise ConfigurationError(
+                f"table {name!r} does not exist in {client.meta.region_name}: set ADAPTER_TABLE to the one of the "
+                "deployed stack (its output TaskTableName)"
+            ) from None
+        logger.warning("table %s cannot be read now: %s", name, error)
+    except BotoCoreError as error:
+        logger.warning("table %s cannot be read now: %s", name, error)
 
 
 async def check_table(client: DynamoDBClient, name: str) -> list[str]:

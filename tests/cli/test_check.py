@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
@@ -236,6 +236,33 @@ async def test_a_table_that_may_not_be_looked_at_tells_what_to_allow() -> None:
     client: Any = SimpleNamespace(describe_table=AsyncMock(side_effect=denied))
     (finding,) = await table_findings(SimpleNamespace(dynamodb=client), "tasks")  # type: ignore[arg-type]
     assert finding.text.endswith("; allow dynamodb:DescribeTable and dynamodb:DescribeTimeToLive")
+
+
+async def test_what_an_emulator_starts_all_the_same_is_stopped_and_no_problem() -> None:
+    stopped: list[str] = []
+
+    class _Emulator(_Client):
+        async def start_execution(self, **_: object) -> dict[str, str]:
+            return {"executionArn": "the-started-one"}
+
+        async def stop_execution(self, *, executionArn: str) -> dict[str, str]:  # noqa: N803
+            stopped.append(executionArn)
+            return {}
+
+    client: Any = _Emulator()
+    (finding,) = await engine_permissions(client, _MACHINE)
+    assert not finding.problem
+    assert "the-started-one" in stopped
+    (again,) = await engine_permissions(
+        cast(Any, _Client(start_execution="ExecutionAlreadyExists")), _MACHINE
+    )
+    assert not again.problem
+
+
+@pytest.mark.usefixtures("aws")
+def test_what_is_piped_has_whole_lines() -> None:
+    lines = _check(_SAMPLES).stdout.splitlines()
+    assert f"ok  table  {_TABLE}: keys, index and time to live are as they should be" in lines
 
 
 async def test_denied_actions_are_named_with_their_resource() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from adapter.cli.authorization import Authorization, AwsSignature, BearerToken
 from adapter.cli.client import (
     FORMS,
     TASKS,
@@ -23,7 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def _client_of(handler: Handler) -> AsyncIterator[McpClient]:
+async def _client_of(handler: Handler, who: Authorization | None = None) -> AsyncIterator[McpClient]:
     """A client of a server that answers as the handler says."""
     application = web.Application()
     application.router.add_post("/mcp", handler)
@@ -33,7 +34,7 @@ async def _client_of(handler: Handler) -> AsyncIterator[McpClient]:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         port = runner.addresses[0][1]
-        async with connected(f"http://127.0.0.1:{port}/mcp", {**TASKS, **FORMS}) as client:
+        async with connected(f"http://127.0.0.1:{port}/mcp", {**TASKS, **FORMS}, who) as client:
             yield client
     finally:
         await runner.cleanup()
@@ -160,6 +161,29 @@ async def test_who_is_not_admitted_learns_how_to_say_who_calls(status: int, body
     async with _client_of(handler) as client:
         with pytest.raises(NotAdmitted, match=rf"HTTP {status} \({reason}.*--iam.*ADAPTER_TOKEN"):
             await client.request("tools/list", {})
+
+
+async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
+    async with connected("http://no-such-host.invalid/mcp", TASKS) as client:
+        with pytest.raises(ServerUnreachable, match="there is no host of that name"):
+            await client.request("tools/list", {})
+
+
+@pytest.mark.parametrize(
+    ("who", "remedy"), [(BearerToken("abc"), "ADAPTER_TOKEN"), (AwsSignature(), "execute-api:Invoke")]
+)
+async def test_who_is_refused_with_a_proof_learns_what_to_look_at(
+    who: Authorization, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(status=403)
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "eu-west-1")
+    async with _client_of(handler, who) as client:
+        with pytest.raises(NotAdmitted, match=remedy) as told:
+            await client.request("tools/list", {})
+    assert "--iam" not in str(told.value)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -153,8 +153,10 @@ def test_the_first_command_fills_in_examples() -> None:
         "region": {"enum": ["north", "south"]},
         "copies": {"type": "integer"},
         "name": {"type": "string"},
+        "since": {"type": "string", "format": "date"},
     }
     schema = {"type": "object", "properties": properties, "required": [*properties, "unknown"]}
     tool = Tool(name="report", description="x", state_machine="x", input_schema=schema)
-    command = "adapter call report -a day=2026-07-28 -a region=north -a copies=1 -a name=x -a unknown=x"
+    command = "adapter call report -a day=2026-07-28 -a region=north -a copies=1 -a name=x"
+    command += " -a since=2026-07-28 -a unknown=x"
     assert first_command(tool, "http://127.0.0.1:8000/mcp") == command

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from adapter.cli.signals import ENDING
-from tests.support.aws import local_engine
+from adapter.stores.table import create_table
+from tests.support.aws import aws_at, local_engine
 
 from .console import Console
 from .memory_server import MemoryServer
 
 _SAMPLES = str(Path(__file__).parents[2] / "infra" / "pipelines" / "tools.yaml")
+_TABLE = "tasks-of-signals"
 _FIRST = "import adapter.cli.app"
 _CLIENT = "dynamodb/2012-08-10/service-2.json"
 """The event loop runs, and makes its clients of AWS."""
@@ -24,6 +27,11 @@ numbers = pytest.mark.parametrize("number", ENDING, ids=lambda number: number.na
 
 def _interrupted(number: int, moment: str, *arguments: str, **environment: str) -> Console:
     return Console(str(number), moment, *arguments, module="tests.cli.interrupted", environment=environment)
+
+
+async def _create_table() -> None:
+    async with aws_at(local_engine().endpoint) as aws:
+        await create_table(aws.dynamodb, _TABLE)
 
 
 @numbers
@@ -56,8 +64,11 @@ def test_dev_ends_with_0(number: int, moment: str, options: list[str]) -> None:
     ],
 )
 def test_serve_ends_with_0(number: int, moment: str, options: list[str]) -> None:
+    asyncio.run(_create_table())
     arguments = ("serve", "--tools", _SAMPLES, *options)
-    with _interrupted(number, moment, *arguments, **local_engine().environment) as console:
+    with _interrupted(
+        number, moment, *arguments, **local_engine().environment, ADAPTER_TABLE=_TABLE
+    ) as console:
         assert console.ended() == 0
     assert "rror" not in console.stderr
     assert console.stdout == ""

@@ -1,24 +1,35 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import signal
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from pydantic import SecretStr
 
 from adapter.cli.serve import reachable_settings
 from adapter.cli.server import is_loopback, listen, url_of
 from adapter.errors import ConfigurationError
 from adapter.settings import LOOPBACK_HOSTS, Settings
-from tests.support.aws import local_engine
+from adapter.stores.table import create_table, require_table
+from tests.support.aws import aws_at, local_engine
 
 from .console import Console
 
 _KEY = SecretStr("k" * 32)
 _SAMPLES = Path(__file__).parents[2] / "infra" / "pipelines" / "tools.yaml"
+
+
+async def _create_table(name: str) -> None:
+    async with aws_at(local_engine().endpoint) as aws:
+        await create_table(aws.dynamodb, name)
 
 
 def test_beyond_loopback_signing_keys_are_demanded() -> None:
@@ -67,8 +78,34 @@ def test_an_address_that_is_not_ours_is_refused() -> None:
         listen("192.0.2.1", 0)
 
 
+@pytest.mark.parametrize("options", [["--port", "0"], ["--stdio"]], ids=["http", "stdio"])
+def test_without_its_table_it_does_not_start(options: list[str]) -> None:
+    environment = {**local_engine().environment, "ADAPTER_TABLE": "no-such-table"}
+    with Console("serve", "--tools", str(_SAMPLES), *options, environment=environment) as console:
+        assert console.ended() == 2
+    assert "table 'no-such-table' does not exist in us-east-1: set ADAPTER_TABLE" in console.stderr
+    assert "Traceback" not in console.stderr
+
+
+async def test_a_table_that_cannot_be_read_now_is_no_reason_not_to_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for error in (
+        ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "GetItem"),
+        EndpointConnectionError(endpoint_url="x"),
+    ):
+        client: Any = SimpleNamespace(get_item=AsyncMock(side_effect=error))
+        await require_table(client, "tasks")
+    assert caplog.text.count("table tasks cannot be read now") == 2
+
+
 def test_it_serves_logs_and_ends_quietly() -> None:
-    environment = {**local_engine().environment, "ADAPTER_SIGNING_KEYS": secrets.token_urlsafe(48)}
+    asyncio.run(_create_table("served-tasks"))
+    environment = {
+        **local_engine().environment,
+        "ADAPTER_SIGNING_KEYS": secrets.token_urlsafe(48),
+        "ADAPTER_TABLE": "served-tasks",
+    }
     arguments = ("serve", "--tools", str(_SAMPLES), "--host", "0.0.0.0", "--port", "0")
     with Console(*arguments, environment=environment) as console:
         console.wait_for("INFO adapter.serve serving 5 tools at http://0.0.0.0:")

@@ -14,6 +14,7 @@ import http.client
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,8 @@ ROOT_USER = {
 """The credentials of whoever deploys. The emulator lets this key do everything."""
 BUILD = {"ADAPTER_BUILD": "native", "PYTHON": str(ENVIRONMENT / "bin" / "python")}
 """Makes `sam build` a package for the Python with which the emulator runs functions, whatever Runtime says."""
+PATH = os.pathsep.join([*(str(ROOT / name / "bin") for name in (".venv", ".venv-package")), "$PATH"])
+"""Where `adapter` and `sam` are."""
 _READY_SECONDS = 60.0
 _ROOM_BYTES = 2_000_000_000
 
@@ -51,6 +54,7 @@ def emulated(port: int, output: IO[bytes] | None = None) -> Iterator[str]:
 
     Raises EmulatorError.
     """
+    _refuse_taken(port)
     with tempfile.TemporaryDirectory(prefix="emulator-", dir=_memory()) as folder:
         process = subprocess.Popen(
             [str(ENVIRONMENT / "bin" / "python"), "-m", "ministack"],
@@ -106,6 +110,16 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
         time.sleep(0.05)
 
 
+def _refuse_taken(port: int) -> None:
+    """Or another emulator that is there already would be taken for this one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            raise EmulatorError(f"port {port} is taken; choose another: make emulator PORT=4567") from None
+
+
 def _is_healthy(port: int) -> bool:
     connection = http.client.HTTPConnection(HOST, port, timeout=2)
     try:
@@ -133,7 +147,7 @@ def main() -> int:
         with emulated(port) as endpoint:
             settings = {"AWS_ENDPOINT_URL": endpoint, **ROOT_USER, **BUILD}
             exports = " ".join(f"{name}={value}" for name, value in settings.items())
-            sys.stdout.write(f"\nIn another terminal:\nexport {exports}\n\n")
+            sys.stdout.write(f"\nIn another terminal, in this directory:\nexport {exports} PATH={PATH}\n\n")
             sys.stdout.flush()
             signal.pause()
     except EmulatorError as problem:
