@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from adapter.hosted import Hosted, open_hosted
 from adapter.mcp import jsonrpc, sse
 from adapter.mcp.endpoint import error_reply, method_not_allowed
 from adapter.mcp.exchange import ANONYMOUS, KEEP_ALIVE, Frame, Reply, Request
@@ -15,6 +14,7 @@ from adapter.mcp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUN
 from adapter.mcp.legacy import RESUME_HEADER
 from lambdas.context import Context
 from lambdas.deadline import Deadline
+from lambdas.hosted import Hosted, open_hosted
 from lambdas.loop import Container
 
 from .events import HttpEvent, UnknownEvent, read_event

@@ -19,12 +19,12 @@ from adapter.cli.app import app
 from adapter.cli.configuration import DevSettings
 from adapter.cli.exits import ExitCode
 from adapter.cli.tour_steps import STEPS
-from adapter.hosted import SECRET_VARIABLE, HostedSettings
 from adapter.settings import Settings
 from adapter.stores import _items as items
 from adapter.tools.before_start import InputRequestConfig
 from adapter.tools.duration import parse_duration
 from adapter.tools.tool import Tool
+from lambdas.hosted import SECRET_VARIABLE, HostedSettings
 from lambdas.request_input.app import Payload
 
 from .markdown import DOCUMENTS, ROOT, Snippet, code_of, name_of, snippets_of, table

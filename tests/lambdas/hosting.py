@@ -13,11 +13,11 @@ from typing import Any, Self, TypeVar, cast
 
 import pytest
 
-from adapter.hosted import Hosted, HostedSettings, protected_resource
 from adapter.mcp.cors import Cors
 from adapter.mcp.exchange import Request
 from adapter.tools.tool import Tool
 from lambdas.deadline import Deadline
+from lambdas.hosted import Hosted, HostedSettings, protected_resource
 from lambdas.loop import Container
 from lambdas.mcp import app
 from tests.support.adapter import VERSION, Json, Mcp

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import pytest
 
 from adapter.aws import Aws, execution_arn, open_client
-from adapter.hosted import open_hosted
 from adapter.main import Parts, open_adapter
 from adapter.mcp.exchange import Request
 from adapter.settings import Settings
@@ -28,6 +27,7 @@ from adapter.stores.table import create_table
 from adapter.tasks.clock import system_clock
 from adapter.tools.file import load_catalog
 from lambdas.execution_status import app as execution_status
+from lambdas.hosted import open_hosted
 from lambdas.loop import Container
 from lambdas.mcp import app as mcp
 from lambdas.reconcile import app as reconcile

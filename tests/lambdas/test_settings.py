@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from adapter.hosted import HostedSettings
 from adapter.settings import Settings
+from lambdas.hosted import HostedSettings
 from tests.package.stack import Stack
 
 MACHINES = "arn:aws:states:eu-central-1:123456789012:stateMachine:billing"

@@ -12,8 +12,8 @@ import pytest
 
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
-from adapter.hosted import Hosted, HostedSettings, open_hosted, open_unattended, protected_resource
 from adapter.main import Parts
+from lambdas.hosted import Hosted, HostedSettings, open_hosted, open_unattended, protected_resource
 from tests.support.aws import MACHINE, local_engine, point_at
 
 KEY = "0123456789abcdef0123456789abcdef"
