@@ -22,7 +22,7 @@ def reply(task_id: str) -> bytes:
     """The HTTP reply to a Query for that task: one page with its record."""
     task = running_task(task_id)
     item = _items.new_record(task.record, refresh_at=task.refresh_at)
-    item |= {"message": _items.string(task.message or ""), "op": _items.string("0123456789abcdef")}
+    item |= {"step": _items.string(task.message or ""), "op": _items.string("0123456789abcdef")}
     if task_id == COMPLETED:
         item |= _items.outcome_attributes(outcome())
     body = orjson.dumps({"Count": 1, "Items": [item], "ScannedCount": 1})

@@ -13,6 +13,7 @@ from .exits import CommandError, ExitCode
 
 _API_HOST = re.compile(r"\.execute-api\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?$")
 _SERVICE = "execute-api"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Authorization(Protocol):
@@ -27,12 +28,17 @@ class Anonymous:
 
 
 class BearerToken:
-    """An OAuth access token."""
+    """An OAuth access token. Whoever reads it may use it, so it crosses no network in the clear."""
 
     def __init__(self, token: str) -> None:
         self._token = token
 
     async def headers(self, url: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+            raise CommandError(
+                "ADAPTER_TOKEN is sent over https only; unset it, or correct --url", ExitCode.USAGE
+            )
         return {"Authorization": f"Bearer {self._token}"}
 
 
@@ -47,13 +53,13 @@ class AwsSignature:
     async def headers(self, url: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
-        from botocore.exceptions import BotoCoreError
+        from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             found = await self._session.get_credentials()
             # Asked for each request: those of a role end within the hour, a task may not.
             credentials = await found.get_frozen_credentials() if found is not None else None
-        except BotoCoreError as error:
+        except (BotoCoreError, ClientError) as error:
             raise CommandError(f"--iam: {error}", ExitCode.USAGE) from None
         if credentials is None:
             raise CommandError("--iam: no AWS credentials are set (AWS_PROFILE, …)", ExitCode.USAGE)

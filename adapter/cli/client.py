@@ -32,6 +32,7 @@ _SILENCE_SECONDS = 60.0
 """Longer than the pause between two keep-alive comments of an open stream."""
 _PASSING_STATUS = (429, 500, 502, 503, 504)
 _NOT_ADMITTED = (401, 403)
+_REDIRECTS = range(300, 400)
 _INTERNAL_ERROR = -32603
 _MAX_PAGES = 100
 
@@ -170,9 +171,14 @@ class McpClient:
         body = orjson.dumps(message)
         proof = await self._authorization.headers(self._url, standard, body)
         try:
-            async with self._session.post(self._url, data=body, headers={**standard, **proof}) as response:
+            # A redirect would take arguments, answers and credentials to who knows whom.
+            async with self._session.post(
+                self._url, data=body, headers={**standard, **proof}, allow_redirects=False
+            ) as response:
                 if response.status in _NOT_ADMITTED:
                     raise NotAdmitted(response.status, await response.read())
+                if response.status in _REDIRECTS:
+                    raise _redirected(self._url, response)
                 async for reply in _replies(response):
                     yield reply
         except (aiohttp.ClientError, OSError) as error:
@@ -211,6 +217,11 @@ async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             elif not line and data:
                 yield b"\n".join(data)
                 data = []
+
+
+def _redirected(url: str, response: aiohttp.ClientResponse) -> ServerUnreachable:
+    to = response.headers.get("Location", "nowhere")
+    return ServerUnreachable(f"{url} redirects to {to}; if that is right, give it as --url", passing=False)
 
 
 def _reason(error: Exception) -> str:

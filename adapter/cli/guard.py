@@ -12,6 +12,7 @@ import typer
 from adapter.errors import AdapterError
 
 from .exits import CommandError, ExitCode
+from .output import plain
 
 debug: ContextVar[bool] = ContextVar("debug", default=False)
 """Set by `adapter --debug`: errors keep their trace."""
@@ -31,7 +32,7 @@ def guarded(command: Callable[_P, None]) -> Callable[_P, None]:
         except Exception as error:
             if debug.get():
                 raise
-            typer.echo(f"adapter: {_told(error)}", err=True)
+            typer.echo(f"adapter: {plain(_told(error))}", err=True)
             raise typer.Exit(_code(error)) from None
 
     return guarded_command

@@ -33,8 +33,8 @@ CLAIM_REFRESH = Change(
 )
 _UNDER_LEASE = f"{_RUNNING} AND #claimedUntil = :lease"
 _REFRESHED = ("refreshAt", "claimedUntil", "updatedAt")
-NOTE_REFRESH = Change(_UNDER_LEASE, set=[*_REFRESHED, "message"], remove=["absentAt"])
-NOTE_REFRESH_WITHOUT_MESSAGE = Change(_UNDER_LEASE, set=_REFRESHED, remove=["message", "absentAt"])
+NOTE_REFRESH = Change(_UNDER_LEASE, set=[*_REFRESHED, "step"], remove=["absentAt"])
+NOTE_REFRESH_WITHOUT_MESSAGE = Change(_UNDER_LEASE, set=_REFRESHED, remove=["step", "absentAt"])
 REQUEST_CANCEL = Change(
     f"{_RUNNING} AND attribute_not_exists(#cancelRequestedAt)",
     set=["cancelRequestedAt", "refreshAt", "claimedUntil", "openShard"],
@@ -72,7 +72,7 @@ CLOSE_QUESTION = Change(
 )
 
 
-_WHILE_RUNNING = ("openShard", "message", "claimedUntil", "absentAt")
+_WHILE_RUNNING = ("openShard", "step", "claimedUntil", "absentAt")
 
 
 def latch(attributes: Iterable[str]) -> Change:

@@ -204,7 +204,7 @@ def task_of(items: Sequence[Item]) -> Task | None:
             cancel_requested_at or 0,
             0 if outcome is None else outcome.ended_at,
         ),
-        message=text(item, "message"),
+        message=text(item, "step"),
         refresh_at=int(item["refreshAt"]["N"]),
         claimed_until=whole(item, "claimedUntil") or 0,
         cancel_requested_at=cancel_requested_at,

@@ -81,7 +81,7 @@ class DynamoTaskStore:
             change = _changes.NOTE_REFRESH_WITHOUT_MESSAGE
         else:
             change = _changes.NOTE_REFRESH
-            values["message"] = string(message)
+            values["step"] = string(message)
         await self._update(task_id, _items.RECORD, change, values)
 
     async def latch(self, task_id: str, outcome: Outcome, *, expires_at: int) -> Outcome:

@@ -122,7 +122,8 @@ class TaskService:
 
     async def decline(self, task_id: str, owner: str, key: str) -> None:
         """Answer for a client that cannot or will not: a decline is data for the workflow (D9)."""
-        await self._questions.decline(await self._load(task_id, owner), key)
+        task = await self._questions.adopted(await self._load(task_id, owner))
+        await self._questions.decline(task, key)
 
     async def offer(
         self, task: Task, keys: Collection[str], session: str, *, lease_ms: int = OFFER_MS

@@ -4,14 +4,16 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from adapter.cli.app import app
-from adapter.cli.authorization import AwsSignature, authorization
+from adapter.cli.authorization import AwsSignature, BearerToken, authorization
 from adapter.cli.client import TASKS, connected
 from adapter.cli.exits import CommandError
 
@@ -109,6 +111,29 @@ async def test_a_profile_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyP
         await AwsSignature().headers(_URL, {}, b"{}")
 
 
+async def test_a_role_that_may_not_be_assumed_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "[profile other]\nregion = eu-west-1\nsource_profile = own\n"
+        "role_arn = arn:aws:iam::123456789012:role/other\nendpoint_url = http://127.0.0.1:9\n"
+        "[profile own]\naws_access_key_id = a\naws_secret_access_key = b\n"
+    )
+
+    async def denied(*_: object, **__: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "AssumeRole")
+
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_PROFILE", "other")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("aiobotocore.client.AioBaseClient._make_api_call", denied)
+    with pytest.raises(CommandError, match=r"--iam: .*AccessDenied") as told:
+        await AwsSignature().headers(_URL, {}, b"{}")
+    assert told.value.code == 2
+
+
 async def test_a_region_that_is_nowhere_to_be_found_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
     with pytest.raises(CommandError, match="set AWS_REGION"):
@@ -118,6 +143,17 @@ async def test_a_region_that_is_nowhere_to_be_found_is_told(monkeypatch: pytest.
 async def test_an_access_token_is_sent_as_it_is() -> None:
     headers = await authorization(iam=False, token="abc.def").headers(_URL, {}, b"{}")
     assert headers == {"Authorization": "Bearer abc.def"}
+
+
+@pytest.mark.parametrize("url", ["http://mcp.example.com/mcp", "http://10.0.0.1/mcp"])
+async def test_a_token_crosses_no_network_in_the_clear(url: str) -> None:
+    with pytest.raises(CommandError, match="over https only"):
+        await BearerToken("abc").headers(url, {}, b"{}")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+async def test_on_this_machine_it_may(host: str) -> None:
+    assert await BearerToken("abc").headers(f"http://{host}:8000/mcp", {}, b"{}")
 
 
 @pytest.mark.parametrize("token", ["two words", "line\nbreak", "é"])

@@ -162,6 +162,20 @@ async def test_who_is_not_admitted_learns_how_to_say_who_calls(status: int, body
             await client.request("tools/list", {})
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_told_and_not_followed(status: int) -> None:
+    asked: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=status, headers={"Location": "https://elsewhere.example.com/mcp"})
+
+    async with _client_of(handler) as client:
+        with pytest.raises(ServerUnreachable, match=r"redirects to https://elsewhere.*--url") as told:
+            await client.request("tools/list", {})
+    assert (asked, told.value.passing) == (["/mcp"], False)
+
+
 async def test_a_connection_that_breaks_is_unreachable() -> None:
     async def handler(request: web.Request) -> web.Response:
         assert request.transport is not None

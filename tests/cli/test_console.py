@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from adapter import __version__
 from adapter.cli.app import app
+from adapter.cli.exits import CommandError, ExitCode
 
 from .console import Console
 
@@ -47,6 +48,16 @@ def test_no_command_shows_the_help_and_is_a_usage_error() -> None:
     result = CliRunner().invoke(app, [])
     assert result.exit_code == 2
     assert "Usage" in result.output
+
+
+def test_what_a_server_says_cannot_move_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise CommandError("no\x1b[2J\x1b]0;owned\x07 \u202e", ExitCode.UNREACHABLE)
+
+    monkeypatch.setattr("adapter.cli.check.run", refused)
+    result = CliRunner().invoke(app, ["check"])
+    assert result.exit_code == 5
+    assert not set("\x1b\x07\u202e") & set(result.stderr)
 
 
 def test_an_unexpected_error_is_one_line_that_tells_how_to_see_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ async def test_a_wrong_signature_is_refused_in_the_words_of_the_protocol(deploym
 
     assert answer.refusal == (403, -32600)
     assert "signature" in answer.error["message"]
+    assert ACCOUNT not in answer.error["message"]
 
 
 async def test_a_role_without_permission_to_invoke_is_refused(ada: Caller, deployment: Deployment) -> None:

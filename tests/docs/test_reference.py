@@ -206,9 +206,9 @@ def test_every_exit_code_is_listed() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_only_make_targets_that_exist_are_named(document: Path) -> None:
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     lines = "\n".join(code_of(document.read_text(encoding="utf-8")))
-    assert set(re.findall(r"^make (\w+)", lines, re.MULTILINE)) <= targets
+    assert set(re.findall(r"^make ([\w-]+)", lines, re.MULTILINE)) <= targets
 
 
 def test_the_steps_of_the_demo_are_listed() -> None:

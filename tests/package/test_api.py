@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ CHALLENGED = {"UNAUTHORIZED": "401", "EXPIRED_TOKEN": "401", "ACCESS_DENIED": "4
 GATEWAY_RESPONSES = {
     *CHALLENGED,
     "MISSING_AUTHENTICATION_TOKEN",
+    "INVALID_SIGNATURE",
     "THROTTLED",
     "INTEGRATION_TIMEOUT",
     "DEFAULT_4XX",
@@ -171,8 +173,10 @@ def test_every_answer_of_the_gateway_itself_is_json_rpc(oauth: Stack) -> None:
     assert {"DEFAULT_4XX", "DEFAULT_5XX", "THROTTLED", "INTEGRATION_TIMEOUT"} < set(responses)
     for response in responses.values():
         template = response["responseTemplates"]["application/json"]
-        error = json.loads(template.replace("$context.error.messageString", '"text"'))
+        error = json.loads(template)
         assert error["jsonrpc"] == "2.0"
+        # The gateway's own texts name the caller's role and the API by their ARNs.
+        assert set(re.findall(r"\$[\w.]+", template)) <= {"$context.error.responseType"}
         assert error["error"]["code"] in (-32600, -32603)
     assert responses["THROTTLED"]["statusCode"] == "429"
     assert "gatewayresponse.header.Retry-After" in responses["THROTTLED"]["responseParameters"]

@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import ARN
 from .policies import SERVER, by_kind, document_grants, grants, needs
-from .stack import Stack
+from .stack import ROOT, Stack
 
 EXECUTION = ARN.replace(":stateMachine:", ":execution:")
 FUNCTIONS = ("Mcp", "ExecutionStatus", "Reconcile", "RequestInput")
@@ -164,6 +164,17 @@ def test_a_pipeline_may_only_write_questions_and_events_of_tasks(listed: Stack) 
     question = {"token", "method", "params", "enteredAt", "timeoutSeconds"}
     event = {"kind", "message", "progress", "total", "level", "data"}
     assert attributes == {"pk", "sk"} | question | event
+
+
+def test_the_policy_in_the_documents_is_the_one_of_the_stack(listed: Stack) -> None:
+    text = (ROOT / "docs" / "workflows.md").read_text(encoding="utf-8")
+    shown = next(
+        block for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL) if "LeadingKeys" in block
+    )
+    (statement,) = json.loads(shown)["Statement"]
+    (deployed,) = listed.resource("PipelineWritePolicy")["PolicyDocument"]["Statement"]
+    assert statement["Condition"] == deployed["Condition"]
+    assert statement["Action"] == deployed["Action"]
 
 
 def test_a_pipeline_that_asks_through_the_function_may_invoke_it_and_nothing_else(listed: Stack) -> None:

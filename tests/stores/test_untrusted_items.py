@@ -10,6 +10,7 @@ import pytest
 from adapter.errors import StoreUnavailable
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.tasks.model import Event, Question, Task
+from tests.package.stack import Stack
 from tests.support.partition import NOW, Partition, new_record
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -44,6 +45,19 @@ async def _question(store: DynamoTaskStore, partition: Partition, **attributes: 
     task = await _task(store, partition, "input#q", {"token": {"S": "a-token"}, **attributes})
     (question,) = task.questions
     return question
+
+
+@pytest.mark.parametrize("value", ODD_VALUES, ids=str)
+async def test_what_a_workflow_may_write_changes_nothing_of_a_record(
+    store: DynamoTaskStore, partition: Partition, value: dict[str, Any]
+) -> None:
+    policy = Stack("template.yaml", SamplePipelines="true").resource("PipelineWritePolicy")["PolicyDocument"][
+        "Statement"
+    ][0]
+    writable = policy["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"]
+    forged = dict.fromkeys(set(writable) - {"pk", "sk"}, value)
+    task = await _task(store, partition, "#task", forged)
+    assert (task.message, task.outcome, task.questions, task.events) == (None, None, (), ())
 
 
 @pytest.mark.parametrize("value", ODD_VALUES, ids=str)

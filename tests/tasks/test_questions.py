@@ -48,6 +48,22 @@ async def test_a_question_is_shown_though_its_expiry_cannot_be_stamped_yet(world
     assert world.memory.expiries
 
 
+@pytest.mark.parametrize("answer", [ANSWER, None], ids=["answered", "declined"])
+async def test_such_a_question_can_be_answered_and_declined(world: World, answer: object) -> None:
+    task = await world.create()
+    world.ask(task)
+    world.store.fail("adopt", store_down())
+    assert world.keys(await world.get(task)) == ["approve"]
+
+    if answer is None:
+        await world.service.decline(task.record.task_id, task.record.owner, "approve")
+    else:
+        await world.answer(task, {"approve": answer})
+
+    assert world.keys(await world.get(task)) == []
+    assert len(world.delivered()) == 1
+
+
 async def test_an_unusable_question_is_refused_to_its_workflow_and_logged_and_never_shown(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
