@@ -5,9 +5,19 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
+
+from .errors import ConfigurationError, first_problem
 
 PREFIX = "ADAPTER_"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -108,3 +118,19 @@ class Settings(BaseModel):
     @cached_property
     def keys(self) -> tuple[bytes, ...]:
         return tuple(key.get_secret_value().encode() for key in self.signing_keys)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def load(kind: type[S], **given: Any) -> S:
+    """The settings of the environment, but for those that are given.
+
+    Raises ConfigurationError, which tells a wrong one by its environment variable and rule.
+    """
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        where, rule = first_problem(error)
+        name, _, _ = where.partition(".")
+        raise ConfigurationError(f"{PREFIX}{name.upper()}: {rule}") from None

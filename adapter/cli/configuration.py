@@ -1,17 +1,14 @@
-"""Settings as a command takes them; a wrong one is told by its environment variable and rule."""
+"""Settings as a command takes them."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr
 
-from adapter.errors import ConfigurationError
 from adapter.local.samples import sample_tools_file
-from adapter.settings import PREFIX, Keys, Settings
+from adapter.settings import Keys, S, Settings, load
 
 
 def _random_key() -> tuple[SecretStr, ...]:
@@ -30,15 +27,6 @@ class DevSettings(Settings):
     describe_burst: int = Field(1000, ge=1)
 
 
-_S = TypeVar("_S", bound=Settings)
-
-
-def load_settings(kind: type[_S], tools: Path | None) -> _S:
+def load_settings(kind: type[S], tools: Path | None) -> S:
     """The settings of the environment, with the tools file of the command line. Raises ConfigurationError."""
-    make: Callable[..., _S] = kind
-    try:
-        return make() if tools is None else make(tools=tools)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = f"{PREFIX}{first['loc'][0]}".upper()
-        raise ConfigurationError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+    return load(kind) if tools is None else load(kind, tools=tools)

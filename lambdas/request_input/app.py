@@ -20,6 +20,7 @@ import boto3
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from adapter.errors import first_problem
 from adapter.mcp.inputs import request_problem
 from lambdas.context import may_open_now
 
@@ -78,9 +79,8 @@ def _checked(event: object) -> Payload:
     try:
         payload = Payload.model_validate(event)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "payload"
-        raise InvalidInputRequest(f"{where}: {first['msg']}") from None
+        where, rule = first_problem(error)
+        raise InvalidInputRequest(f"{where or 'payload'}: {rule}") from None
     problem = request_problem(payload.method, payload.params)
     if problem is not None:
         raise InvalidInputRequest(problem)

@@ -98,7 +98,9 @@ def _read_by(function: str) -> set[str]:
     if function in ("Mcp", "Reconcile"):
         variables |= _variables("adapter/settings.py") | _variables("lambdas/hosted.py")
     # Only the endpoint has a key.
-    return variables | (_named("lambdas/hosted.py") if function == "Mcp" else set())
+    return variables - (
+        {f"ADAPTER_SIGNING_KEYS{end}" for end in ("", "_SECRET")} if function != "Mcp" else set()
+    )
 
 
 def _named(path: str) -> set[str]:

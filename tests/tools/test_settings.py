@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from adapter.errors import ConfigurationError
-from adapter.settings import Settings
+from adapter.settings import Settings, load
 from tests.support.adapter import Mcp, form, tool, until
 
 
@@ -99,6 +99,33 @@ def test_a_wrong_setting_is_refused(values: dict[str, Any], says: str) -> None:
         Settings(**values)
 
     assert caught.value.errors()[0]["loc"][0] in values
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ({"PAGE_SIZE": "0"}, "ADAPTER_PAGE_SIZE: Input should be greater than 0"),
+        ({"SIGNING_KEYS": "short"}, "ADAPTER_SIGNING_KEYS: each signing key needs at least 32 characters"),
+    ],
+)
+def test_a_wrong_setting_is_told_by_its_variable(
+    written: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in written.items():
+        monkeypatch.setenv(f"ADAPTER_{name}", value)
+    with pytest.raises(ConfigurationError) as refused:
+        load(Settings)
+    assert str(refused.value) == says
+
+
+def test_a_wrong_part_of_a_setting_is_told_by_its_variable_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"^ADAPTER_ALLOWED_HOSTS: Input should be a valid string$"):
+        load(Settings, allowed_hosts=(5,))
+
+
+def test_what_is_given_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADAPTER_TABLE", "other")
+    assert load(Settings, table="mine").table == "mine"
 
 
 def test_settings_cannot_be_changed() -> None:
