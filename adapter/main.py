@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -45,14 +44,20 @@ from adapter.tools.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What an entry point needs of a running adapter."""
+class Core:
+    """What works on tasks, whoever asks for it."""
 
-    endpoint: Endpoint
     service: TaskService
     store: TaskStore
     engine: Engine
     targets: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Core):
+    """What an entry point needs of a running adapter that clients call."""
+
+    endpoint: Endpoint
     watcher: Watcher
 
 
@@ -63,9 +68,29 @@ def assemble(
     store: TaskStore,
     engine: Engine,
     *,
+    keys: Sequence[bytes],
     clock: Clock = system_clock,
 ) -> Parts:
-    """The adapter over any store and job system. Raises ConfigurationError."""
+    """The adapter over any store and job system; `keys` sign what clients carry. Raises ConfigurationError."""
+    if not keys:
+        raise ConfigurationError("no signing key is set: set ADAPTER_SIGNING_KEYS")
+    core = assemble_core(settings, catalog, targets, store, engine, clock=clock)
+    longest = settings.watch_max
+    watcher = Watcher(core.service, shortest=min(0.1, longest), longest=longest, clock=clock)
+    endpoint = _endpoint(settings, catalog, core, watcher, Signer(keys), clock)
+    return Parts(core.service, store, engine, targets, endpoint, watcher)
+
+
+def assemble_core(
+    settings: Settings,
+    catalog: Catalog,
+    targets: Mapping[str, str],
+    store: TaskStore,
+    engine: Engine,
+    *,
+    clock: Clock = system_clock,
+) -> Core:
+    """The same without what serves clients. Raises ConfigurationError."""
     check_catalog(catalog, settings)
     pace = RefreshPace(int(settings.refresh_min * 1000), int(settings.refresh_max * 1000))
     events = EventFlow(on=settings.events == "on")
@@ -74,10 +99,7 @@ def assemble(
     service = TaskService(
         store, {ENGINE: engine}, policy, pace=pace, budget=budget, events=events, clock=clock
     )
-    longest = settings.watch_max
-    watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
-    endpoint = _endpoint(settings, catalog, targets, service, watcher, clock)
-    return Parts(endpoint, service, store, engine, targets, watcher)
+    return Core(service, store, engine, targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +119,11 @@ class _Shared:
 
 
 def _endpoint(
-    settings: Settings,
-    catalog: Catalog,
-    targets: Mapping[str, str],
-    service: TaskService,
-    watcher: Watcher,
-    clock: Clock,
+    settings: Settings, catalog: Catalog, core: Core, watcher: Watcher, signer: Signer, clock: Clock
 ) -> Endpoint:
-    on, limit, max_chars = (
-        settings.companion_tools == "on",
-        settings.inline_wait_limit,
-        settings.max_result_chars,
-    )
-    exposed = Exposed(catalog, targets, settings.list_ttl_ms, int(settings.max_ttl * 1000))
-    signer = Signer(settings.keys or (secrets.token_bytes(32),))
+    service, max_chars = core.service, settings.max_result_chars
+    on, limit = settings.companion_tools == "on", settings.inline_wait_limit
+    exposed = Exposed(catalog, core.targets, settings.list_ttl_ms, int(settings.max_ttl * 1000))
     shared = _Shared(
         settings,
         service,
@@ -169,16 +182,32 @@ def _legacy(of: _Shared) -> Legacy:
 async def open_adapter(
     settings: Settings, catalog: Catalog, *, clock: Clock = system_clock
 ) -> AsyncIterator[Parts]:
-    """The adapter over Step Functions and DynamoDB, with AWS clients that live as long as the context."""
-    async with open_aws() as aws:
-        targets = {tool.name: await aws.resolve_target(tool.state_machine) for tool in catalog}
-        store = DynamoTaskStore(aws.dynamodb, settings.table)
-        engine = StepFunctions(aws.stepfunctions)
-        parts = assemble(settings, catalog, targets, store, engine, clock=clock)
+    """The adapter over Step Functions and DynamoDB, with AWS clients that live as long as the context.
+
+    Raises ConfigurationError.
+    """
+    async with _aws(settings, catalog) as (targets, store, engine):
+        parts = assemble(settings, catalog, targets, store, engine, keys=settings.keys, clock=clock)
         try:
             yield parts
         finally:
             parts.watcher.close()
+
+
+@asynccontextmanager
+async def open_core(settings: Settings, catalog: Catalog) -> AsyncIterator[Core]:
+    """The same without what serves clients: it needs no signing key. Raises ConfigurationError."""
+    async with _aws(settings, catalog) as (targets, store, engine):
+        yield assemble_core(settings, catalog, targets, store, engine)
+
+
+@asynccontextmanager
+async def _aws(
+    settings: Settings, catalog: Catalog
+) -> AsyncIterator[tuple[Mapping[str, str], TaskStore, Engine]]:
+    async with open_aws() as aws:
+        targets = {tool.name: await aws.resolve_target(tool.state_machine) for tool in catalog}
+        yield targets, DynamoTaskStore(aws.dynamodb, settings.table), StepFunctions(aws.stepfunctions)
 
 
 def check_catalog(catalog: Catalog, settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -32,6 +33,11 @@ def _split(value: object) -> object:
 Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 """A list that is comma-separated in the environment."""
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_split)]
+
+
+def random_keys() -> tuple[SecretStr, ...]:
+    """Signing keys for one process that needs to share none."""
+    return (SecretStr(secrets.token_urlsafe(32)),)
 
 
 class Settings(BaseModel):

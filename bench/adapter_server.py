@@ -35,7 +35,8 @@ def create(tasks: int) -> Starlette:
     for task_id in (RUNNING, COMPLETED, *many(tasks)):
         store.tasks[task_id] = running_task(task_id)
     store.tasks[COMPLETED] = replace(store.tasks[COMPLETED], outcome=outcome())
-    parts = assemble(SETTINGS, CATALOG, {TOOL.name: TARGET}, store, MemoryEngine())
+    engine = MemoryEngine()
+    parts = assemble(SETTINGS, CATALOG, {TOOL.name: TARGET}, store, engine, keys=SETTINGS.keys)
 
     @asynccontextmanager
     async def open_endpoint() -> AsyncIterator[Endpoint]:

@@ -15,7 +15,7 @@ from pydantic import Field, SecretStr
 
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
-from adapter.main import Parts, open_adapter
+from adapter.main import Core, Parts, open_adapter, open_core
 from adapter.mcp.cors import Cors
 from adapter.mcp.endpoint import Endpoint
 from adapter.settings import Settings, Words, load
@@ -72,11 +72,11 @@ async def open_hosted() -> AsyncIterator[Hosted]:
 
 
 @asynccontextmanager
-async def open_unattended() -> AsyncIterator[Parts]:
+async def open_unattended() -> AsyncIterator[Core]:
     """The same for work that no client asks for: it needs no signing key. Raises ConfigurationError."""
     settings = load(HostedSettings)
-    async with open_adapter(settings, await _catalog(settings)) as parts:
-        yield parts
+    async with open_core(settings, await _catalog(settings)) as core:
+        yield core
 
 
 def protected_resource(settings: HostedSettings) -> bytes | None:

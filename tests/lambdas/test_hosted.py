@@ -114,9 +114,10 @@ async def test_a_secret_that_cannot_be_read_is_told(environment: pytest.MonkeyPa
 
 async def test_work_that_no_client_asks_for_needs_no_key(environment: pytest.MonkeyPatch) -> None:
     environment.delenv("ADAPTER_SIGNING_KEYS")
-    async with open_unattended() as parts:
-        assert isinstance(parts, Parts)
-        assert parts.targets == {"work": MACHINE}
+    environment.setenv("ADAPTER_SIGNING_KEYS_SECRET", "no-such-secret")
+    async with open_unattended() as core:
+        assert core.targets == {"work": MACHINE}
+        assert not isinstance(core, Parts)
 
 
 # --- tools -------------------------------------------------------------------------------------------------

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from adapter.cli.configuration import DevSettings
 from adapter.errors import ConfigurationError
+from adapter.main import assemble
 from adapter.settings import Settings, load
+from adapter.tools.catalog import Catalog
 from tests.support.adapter import Mcp, form, tool, until
+from tests.support.memory import MemoryEngine, MemoryStore
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +130,19 @@ def test_a_wrong_part_of_a_setting_is_told_by_its_variable_too() -> None:
 def test_what_is_given_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADAPTER_TABLE", "other")
     assert load(Settings, table="mine").table == "mine"
+
+
+def test_without_a_key_nothing_is_assembled() -> None:
+    with pytest.raises(ConfigurationError, match="no signing key is set: set ADAPTER_SIGNING_KEYS"):
+        assemble(Settings(), Catalog([tool()]), {}, MemoryStore(), MemoryEngine(), keys=())
+
+
+@pytest.mark.parametrize("written", [None, "", " , "])
+def test_dev_makes_a_key_where_none_is_given(monkeypatch: pytest.MonkeyPatch, written: str | None) -> None:
+    if written is not None:
+        monkeypatch.setenv("ADAPTER_SIGNING_KEYS", written)
+    assert len(DevSettings().keys) == 1
+    assert DevSettings().keys != DevSettings().keys
 
 
 def test_settings_cannot_be_changed() -> None:
