@@ -15,15 +15,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from . import __version__
 from .errors import ConfigurationError
+from .timeouts import ATTEMPTS, CONNECT_TIMEOUT, READ_TIMEOUT
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
     from types_aiobotocore_stepfunctions import SFNClient
     from types_aiobotocore_sts import STSClient
 
-CONNECT_TIMEOUT = 2.0
-READ_TIMEOUT = 5.0
-ATTEMPTS = 3
 POOL_SIZE = 64
 
 _NAME = r"[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{1,80}"
