@@ -76,7 +76,6 @@ class TaskService:
     ) -> None:
         self._store = store
         self._engines = engines
-        self._policy = policy
         self._pace = pace or RefreshPace()
         self._budget = budget or DescribeBudget(5.0, 50)
         self._events = events or EventFlow(on=False)

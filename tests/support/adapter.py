@@ -188,6 +188,11 @@ class Mcp:
         """Another instance over the same store and job system."""
         return Mcp(*tools, store=self.store, engine=self.engine, clock=self.clock, **settings)
 
+    @property
+    def followers(self) -> int:
+        """How many wait for changes of a task; who does has read it once."""
+        return sum(len(watched.followers) for watched in self.parts.watcher._watched.values())
+
     # --- requests ----------------------------------------------------------------------------------------
 
     async def call(self, method: str, params: Json | None = None, **options: Any) -> Answer:

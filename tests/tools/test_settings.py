@@ -193,4 +193,4 @@ async def test_watched_tasks_are_read_as_often_as_the_settings_say() -> None:
     task_id = await mcp.start()
     async with mcp.stream("subscriptions/listen", {"notifications": {"taskIds": [task_id]}}) as stream:
         await stream.next()
-        await until(lambda: mcp.parts.watcher.read_count >= 20)
+        await until(lambda: mcp.store.reads >= 20)
