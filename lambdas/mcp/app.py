@@ -41,10 +41,10 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     except UnknownEvent:
         logger.warning("An event that is not an HTTP request was ignored")
         return {"statusCode": 400, "body": "This is not an HTTP request"}
-    seconds = context.get_remaining_time_in_millis() / 1000
 
     async def answered(hosted: Hosted) -> dict[str, Any]:
-        return await answer(hosted, http, seconds)
+        # Read here, not before: a container that is opened within the invocation takes a part of the time.
+        return await answer(hosted, http, context.get_remaining_time_in_millis() / 1000)
 
     return _container.run(answered)
 
