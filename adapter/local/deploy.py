@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from adapter.aws import machine_name
 from adapter.errors import ConfigurationError
 from adapter.tools.catalog import Catalog
 from adapter.tools.tool import Tool
@@ -53,12 +54,6 @@ async def deploy(
         if machine.name not in created:
             created[machine.name] = await _put(client, machine, existing.get(machine.name))
     return {tool: created[machine.name] for tool, machine in machines.items()}
-
-
-def machine_name(state_machine: str) -> str:
-    """The name of a state machine that is given as a name or as an ARN, also of a version or alias."""
-    parts = state_machine.split(":")
-    return parts[6] if len(parts) > 6 else parts[-1]
 
 
 def _state_machine(
