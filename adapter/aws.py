@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiobotocore.config import AioConfig
@@ -15,20 +16,27 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from . import __version__
 from .errors import ConfigurationError
+from .timeouts import ATTEMPTS, CONNECT_TIMEOUT, READ_TIMEOUT
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
     from types_aiobotocore_stepfunctions import SFNClient
     from types_aiobotocore_sts import STSClient
 
-CONNECT_TIMEOUT = 2.0
-READ_TIMEOUT = 5.0
-ATTEMPTS = 3
 POOL_SIZE = 64
 
 _NAME = r"[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{1,80}"
 _MACHINE_NAME = re.compile(_NAME)
 _MACHINE_ARN = re.compile(rf"arn:aws[a-z-]*:states:[a-z0-9-]+:\d{{12}}:stateMachine:{_NAME}(?::{_NAME})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whom the credentials belong to, and the region that is used."""
+
+    partition: str
+    region: str
+    number: str
 
 
 class Aws:
@@ -38,7 +46,7 @@ class Aws:
         self.stepfunctions = stepfunctions
         self.dynamodb = dynamodb
         self._session = session
-        self._prefix: str | None = None
+        self._account: Account | None = None
 
     async def resolve_target(self, name_or_arn: str) -> str:
         """The ARN of a state machine; an ARN (also of a version or alias) stays as it is.
@@ -49,23 +57,27 @@ class Aws:
             return _startable(name_or_arn)
         if not _MACHINE_NAME.fullmatch(name_or_arn):
             raise ConfigurationError(f"{name_or_arn!r} is not the name of a state machine")
-        if self._prefix is None:
-            self._prefix = await self._machine_prefix()
-        return self._prefix + name_or_arn
+        of = await self.account()
+        return f"arn:{of.partition}:states:{of.region}:{of.number}:stateMachine:{name_or_arn}"
 
-    async def _machine_prefix(self) -> str:
-        region = self.stepfunctions.meta.region_name
+    async def account(self) -> Account:
+        """Looked up once. Raises ConfigurationError where that fails."""
+        if self._account is None:
+            self._account = await self._looked_up()
+        return self._account
+
+    async def _looked_up(self) -> Account:
         try:
             sts: STSClient
             async with self._session.create_client("sts") as sts:
                 identity = await sts.get_caller_identity()
         except (BotoCoreError, ClientError) as error:
             raise ConfigurationError(
-                "a state machine is given by name, and the account that it belongs to cannot be looked up "
-                f"({type(error).__name__}): check the AWS credentials, or give its ARN"
+                f"the account cannot be looked up ({type(error).__name__}): check the AWS credentials, or give "
+                "the ARN of each state machine that is given by name"
             ) from error
         partition = identity["Arn"].split(":")[1]
-        return f"arn:{partition}:states:{region}:{identity['Account']}:stateMachine:"
+        return Account(partition, self.stepfunctions.meta.region_name, identity["Account"])
 
 
 @asynccontextmanager
@@ -111,6 +123,12 @@ def execution_arn(target: str, name: str) -> str:
     """The ARN of the execution `name` of a state machine, version or alias ARN: it holds no qualifier."""
     _, partition, _, region, account, _, machine, *_ = target.split(":")
     return f"arn:{partition}:states:{region}:{account}:execution:{machine}:{name}"
+
+
+def machine_name(state_machine: str) -> str:
+    """The name of a state machine that is given as a name or as an ARN, also of a version or alias."""
+    parts = state_machine.split(":")
+    return parts[6] if len(parts) > 6 else parts[-1]
 
 
 def _startable(arn: str) -> str:

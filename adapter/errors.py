@@ -6,6 +6,11 @@ Messages are safe to show to a client; anything that is not (ARNs, account ids, 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 class AdapterError(Exception):
     """Root of the tree."""
@@ -13,6 +18,13 @@ class AdapterError(Exception):
 
 class ConfigurationError(AdapterError):
     """The settings or the tools file cannot be used. The message names the file, the place and the rule."""
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Where, with dots between the steps ("" for the whole), and the rule, in one line."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    rule = " ".join(first["msg"].removeprefix("Value error, ").split())
+    return ".".join(str(step) for step in first["loc"]), rule
 
 
 class TaskNotFound(AdapterError):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -62,14 +61,17 @@ def assemble(
     store: TaskStore,
     engine: Engine,
     *,
+    keys: Sequence[bytes],
     clock: Clock = system_clock,
 ) -> Parts:
-    """The adapter over any store and job system. Raises ConfigurationError."""
+    """The adapter over any store and job system; `keys` sign what clients carry. Raises ConfigurationError."""
+    if not keys:
+        raise ConfigurationError("no signing key is set: set ADAPTER_SIGNING_KEYS")
     check_catalog(catalog, settings)
     service = _service(settings, store, engine, clock)
     longest = settings.watch_max
     watcher = Watcher(service, shortest=min(0.1, longest), longest=longest, clock=clock)
-    endpoint = _endpoint(settings, catalog, targets, service, watcher, clock)
+    endpoint = _endpoint(settings, catalog, targets, service, watcher, Signer(keys), clock)
     return Parts(endpoint, service, targets, watcher)
 
 
@@ -103,15 +105,12 @@ def _endpoint(
     targets: Mapping[str, str],
     service: TaskService,
     watcher: Watcher,
+    signer: Signer,
     clock: Clock,
 ) -> Endpoint:
-    on, limit, max_chars = (
-        settings.companion_tools == "on",
-        settings.inline_wait_limit,
-        settings.max_result_chars,
-    )
+    on, limit = settings.companion_tools == "on", settings.inline_wait_limit
+    max_chars = settings.max_result_chars
     exposed = Exposed(catalog, targets, settings.list_ttl_ms, int(settings.max_ttl * 1000))
-    signer = Signer(settings.keys or (secrets.token_bytes(32),))
     shared = _Shared(
         settings,
         service,
@@ -170,12 +169,15 @@ def _legacy(of: _Shared) -> Legacy:
 async def open_adapter(
     settings: Settings, catalog: Catalog, *, clock: Clock = system_clock
 ) -> AsyncIterator[Parts]:
-    """The adapter over Step Functions and DynamoDB, with AWS clients that live as long as the context."""
+    """The adapter over Step Functions and DynamoDB, with AWS clients that live as long as the context.
+
+    Raises ConfigurationError.
+    """
     async with open_aws() as aws:
         targets = {tool.name: await aws.resolve_target(tool.state_machine) for tool in catalog}
         store = DynamoTaskStore(aws.dynamodb, settings.table)
         engine = StepFunctions(aws.stepfunctions)
-        parts = assemble(settings, catalog, targets, store, engine, clock=clock)
+        parts = assemble(settings, catalog, targets, store, engine, keys=settings.keys, clock=clock)
         try:
             yield parts
         finally:

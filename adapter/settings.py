@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import os
+import secrets
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
+
+from .errors import ConfigurationError, first_problem
 
 PREFIX = "ADAPTER_"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -22,6 +33,11 @@ def _split(value: object) -> object:
 Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 """A list that is comma-separated in the environment."""
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_split)]
+
+
+def random_keys() -> tuple[SecretStr, ...]:
+    """Signing keys for one process that needs to share none."""
+    return (SecretStr(secrets.token_urlsafe(32)),)
 
 
 class Settings(BaseModel):
@@ -108,3 +124,19 @@ class Settings(BaseModel):
     @cached_property
     def keys(self) -> tuple[bytes, ...]:
         return tuple(key.get_secret_value().encode() for key in self.signing_keys)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def load(kind: type[S], **given: Any) -> S:
+    """The settings of the environment, but for those that are given.
+
+    Raises ConfigurationError, which tells a wrong one by its environment variable and rule.
+    """
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        where, rule = first_problem(error)
+        name, _, _ = where.partition(".")
+        raise ConfigurationError(f"{PREFIX}{name.upper()}: {rule}") from None

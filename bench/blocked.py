@@ -88,4 +88,4 @@ def _requests() -> list[bytes]:
 
 
 async def _reads(child: Child) -> int:
-    return await ask(child.port, "GET", "store-reads")
+    return await ask(child.port, "GET", "reads")

@@ -16,7 +16,7 @@ from adapter.main import assemble
 from adapter.mcp.endpoint import Endpoint
 from adapter.settings import Settings
 from adapter.stores.dynamodb import DynamoTaskStore
-from bench.exchanges import CATALOG, COMPLETED, RUNNING, TARGET, TOOL, tasks_get
+from bench.exchanges import CATALOG, COMPLETED, RUNNING, SIGNING_KEY, TARGET, TOOL, tasks_get
 from bench.processes import LOAD_CORE, SERVER_CORE, pinned, server
 from bench.registry import Figure, measure, of_rounds, ratio_of_rounds
 from tests.support.memory import MemoryEngine
@@ -92,7 +92,9 @@ async def _parts() -> AsyncIterator[tuple[DynamoDBClient, Endpoint]]:
     settings = Settings.model_validate({})
     async with open_aws() as aws:
         store = DynamoTaskStore(aws.dynamodb, settings.table)
-        parts = assemble(settings, CATALOG, {TOOL.name: TARGET}, store, MemoryEngine())
+        parts = assemble(
+            settings, CATALOG, {TOOL.name: TARGET}, store, MemoryEngine(), keys=(SIGNING_KEY.encode(),)
+        )
         yield aws.dynamodb, parts.endpoint
         parts.watcher.close()
 

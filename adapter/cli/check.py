@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapter.aws import Aws, open_aws, open_client
+from adapter.aws import Aws, machine_name, open_aws, open_client
 from adapter.errors import ConfigurationError
-from adapter.local.deploy import machine_name
 from adapter.main import check_catalog
 from adapter.settings import Settings
 from adapter.stores.table import check_table
@@ -61,13 +60,10 @@ async def examine(settings: Settings) -> list[Finding]:
             if who.problem:
                 return findings
             findings += await table_findings(aws, settings.table)
-            for target, names in (await _targets(aws, catalog, findings)).items():
-                finding, machine = await state_machine(aws, target, names)
-                findings.append(finding)
-                if machine is not None:
-                    findings += await engine_permissions(aws.stepfunctions, target)
-                    async with open_client("iam") as iam:
-                        findings += await workflow_permissions(iam, machine, settings.table)
+            targets = await _targets(aws, catalog, findings)
+            async with open_client("iam") as iam:
+                for target, names in targets.items():
+                    findings += await _machine_findings(aws, iam, target, names, settings.table)
     except ConfigurationError as error:
         findings.append(Finding.bad("AWS", str(error)))
     return findings
@@ -84,11 +80,10 @@ def _tools_file(settings: Settings) -> tuple[Catalog, list[Finding]]:
 
 async def _credentials(aws: Aws) -> Finding:
     try:
-        arn = await aws.resolve_target("any")
+        account = await aws.account()
     except ConfigurationError as error:
         return Finding.bad("credentials", f"{error}: {error.__cause__}")
-    _, _, _, region, account, *_ = arn.split(":")
-    return Finding.good("credentials", f"account {account}, region {region}")
+    return Finding.good("credentials", f"account {account.number}, region {account.region}")
 
 
 async def table_findings(aws: Aws, name: str) -> list[Finding]:
@@ -99,6 +94,19 @@ async def table_findings(aws: Aws, name: str) -> list[Finding]:
         return [Finding.bad("table", p + (needs if "AccessDenied" in p else "")) for p in problems]
     fit = Finding.good("table", f"{name}: keys, index and time to live are as they should be")
     return [fit, *await store_permissions(aws.dynamodb, name)]
+
+
+async def _machine_findings(
+    aws: Aws, iam: Any, target: str, tools: Iterable[str], table: str
+) -> list[Finding]:
+    finding, machine = await state_machine(aws, target, tools)
+    if machine is None:
+        return [finding]
+    return [
+        finding,
+        *await engine_permissions(aws.stepfunctions, target),
+        *await workflow_permissions(iam, machine, table),
+    ]
 
 
 async def _targets(aws: Aws, catalog: Catalog, findings: list[Finding]) -> dict[str, list[str]]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from adapter.aws import open_dynamodb
 from adapter.errors import ConfigurationError
 from adapter.main import Parts, check_catalog, open_adapter
-from adapter.settings import Settings
+from adapter.settings import Settings, random_keys
 from adapter.stores.table import require_table
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog
@@ -83,4 +80,4 @@ def reachable_settings(settings: Settings, host: str) -> Settings:
 
 def _with_a_key_of_its_own(settings: Settings) -> Settings:
     logger.info("ADAPTER_SIGNING_KEYS is not set: confirmations under way end with this process")
-    return settings.model_copy(update={"signing_keys": (SecretStr(secrets.token_urlsafe(32)),)})
+    return settings.model_copy(update={"signing_keys": random_keys()})

@@ -11,6 +11,7 @@ from adapter.mcp import sse
 from adapter.mcp.cors import Cors
 from adapter.mcp.endpoint import Endpoint, error_reply
 from adapter.mcp.exchange import Frame, Reply, Request
+from adapter.mcp.headers import joined
 
 from .identity import Identify
 
@@ -103,15 +104,9 @@ def _headers(scope: Scope) -> dict[str, str]:
     """Names in lower case; values of a name sent twice are joined, as RFC 9110 says."""
     raw = list(scope["headers"])
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
-    return headers if len(headers) == len(raw) else _joined(raw)
-
-
-def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in raw:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
+    if len(headers) == len(raw):
+        return headers
+    return joined((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
 
 
 async def _send_reply(reply: Reply, send: Send) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from adapter.aws import open_client
+from adapter.aws import machine_name, open_client
 from adapter.errors import ConfigurationError
 from adapter.tools.catalog import Catalog
 from adapter.tools.tool import Tool
@@ -70,12 +70,6 @@ async def ensure_role() -> None:
             await iam.create_role(
                 RoleName=ROLE_ARN.rpartition("/")[2], AssumeRolePolicyDocument=json.dumps(trust)
             )
-
-
-def machine_name(state_machine: str) -> str:
-    """The name of a state machine that is given as a name or as an ARN, also of a version or alias."""
-    parts = state_machine.split(":")
-    return parts[6] if len(parts) > 6 else parts[-1]
 
 
 def _state_machine(

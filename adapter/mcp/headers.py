@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from adapter.tools.schema import HeaderParameter
@@ -20,6 +20,14 @@ NAME = "mcp-name"
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?")
 _SENTINEL = re.compile(r"=\?base64\?(.*)\?=")
+
+
+def joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Names (in lower case) with their values; those of a name sent twice are joined, as RFC 9110 says."""
+    headers: dict[str, str] = {}
+    for name, value in pairs:
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def mismatch(message: str) -> RpcError:

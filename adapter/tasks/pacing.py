@@ -29,18 +29,24 @@ class RefreshPace:
         return max(shortest, min(longest, int(age_ms * self.age_fraction)))
 
 
+_HALF_LIFE_SECONDS = 600.0
+_REMEMBERED = 1024
+"""Ends are counted only while they are recent (`signs.is_recent`): few processes see more of them within that."""
+
+
 class EventFlow:
     """Whether status events are seen to arrive: trusted until several ends had to be found by asking.
 
     Counts are halved every ten minutes, so that trust comes back.
     """
 
-    __slots__ = ("_clock", "_missed", "_on", "_then", "_told")
+    __slots__ = ("_clock", "_counted", "_missed", "_on", "_then", "_told")
 
     def __init__(self, *, on: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._on = on
         self._told = 0.0
         self._missed = 0.0
+        self._counted: dict[str, None] = {}
         self._clock = clock
         self._then = clock()
 
@@ -51,20 +57,27 @@ class EventFlow:
         self._fade()
         return self._missed <= 3 + self._told / 4
 
-    def told(self) -> None:
-        """An end was known from an event."""
+    def told(self, task_id: str) -> None:
+        """The end of a task was known from an event. However often it is read, that counts once."""
+        if task_id in self._counted:
+            return
+        if len(self._counted) >= _REMEMBERED:
+            del self._counted[next(iter(self._counted))]
+        self._counted[task_id] = None
+        self._fade()
         self._told += 1
 
     def missed(self) -> None:
         """An end was found by asking, long after an event should have told it."""
+        self._fade()
         self._missed += 1
 
     def _fade(self) -> None:
-        elapsed = self._clock() - self._then
-        if elapsed >= 600:
-            self._then += elapsed
-            self._told /= 2
-            self._missed /= 2
+        halvings = (self._clock() - self._then) // _HALF_LIFE_SECONDS
+        if halvings:
+            self._then += halvings * _HALF_LIFE_SECONDS
+            self._told *= 0.5**halvings
+            self._missed *= 0.5**halvings
 
 
 RECOVERY_SECONDS = 300.0

@@ -76,7 +76,6 @@ class TaskService:
     ) -> None:
         self._store = store
         self._engines = engines
-        self._policy = policy
         self._pace = pace or RefreshPace()
         self._budget = budget or DescribeBudget(5.0, 50)
         self._events = events or EventFlow(on=False)
@@ -108,7 +107,7 @@ class TaskService:
             and task.told_at is not None
             and signs.is_recent(task.outcome, self._clock())
         ):
-            self._events.told()
+            self._events.told(task_id)
         return await self._current(task)
 
     async def answer(self, task_id: str, owner: str, answers: Mapping[str, object]) -> None:
@@ -333,7 +332,7 @@ class TaskService:
     def _note_how_seen(self, task: Task, outcome: Outcome, now: int) -> None:
         """An end that was found by asking: did its event come?"""
         if task.told_at is not None:
-            self._events.told()
+            self._events.told(task.record.task_id)
         elif not signs.is_recent(outcome, now) and task.cancel_requested_at is None:
             self._events.missed()
 

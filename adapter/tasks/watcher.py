@@ -76,7 +76,6 @@ class Watcher:
         self._loop: asyncio.Task[None] | None = None
         self._reads: set[asyncio.Task[None]] = set()
         self.closed = asyncio.Event()
-        self.read_count = 0
 
     async def changes(self, task_id: str, owner: str) -> AsyncGenerator[Task, None]:
         """The task now, then once per change, ending with its terminal state, its expiry or `close`.
@@ -85,7 +84,6 @@ class Watcher:
         """
         async with self._slots:
             first = await self._service.get(task_id, owner)
-        self.read_count += 1
         if first.outcome is not None or self.closed.is_set():
             yield first
             return
@@ -181,7 +179,6 @@ class Watcher:
                 self._tell(present, task)
                 self._continue(key, watched)
         finally:
-            self.read_count += 1
             self._slots.release()
 
     def _continue(self, key: _Key, watched: _Watched) -> None:

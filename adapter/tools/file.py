@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 from yaml.composer import ComposerError
 
-from adapter.errors import ConfigurationError
+from adapter.errors import ConfigurationError, first_problem
 
 from .catalog import Catalog
 from .tool import Tool
@@ -63,9 +63,7 @@ def _tool(path: str, number: int, entry: object) -> Tool:
     try:
         return Tool.model_validate(_as_json(entry))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        rule = " ".join(first["msg"].removeprefix("Value error, ").split())
+        where, rule = first_problem(error)
         raise ConfigurationError(f"{path}: {label}: {f'{where}: ' if where else ''}{rule}") from None
     except ValueError as error:
         raise ConfigurationError(f"{path}: {label}: {error}") from None

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from adapter.hosted import Hosted, open_hosted
 from adapter.mcp import jsonrpc, sse
 from adapter.mcp.endpoint import error_reply, method_not_allowed
 from adapter.mcp.exchange import ANONYMOUS, KEEP_ALIVE, Frame, Reply, Request
@@ -15,6 +14,7 @@ from adapter.mcp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUN
 from adapter.mcp.legacy import RESUME_HEADER
 from lambdas.context import Context
 from lambdas.deadline import Deadline
+from lambdas.hosted import Hosted, open_hosted
 from lambdas.loop import Container
 
 from .events import HttpEvent, UnknownEvent, read_event
@@ -41,10 +41,10 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     except UnknownEvent:
         logger.warning("An event that is not an HTTP request was ignored")
         return {"statusCode": 400, "body": "This is not an HTTP request"}
-    seconds = context.get_remaining_time_in_millis() / 1000
 
     async def answered(hosted: Hosted) -> dict[str, Any]:
-        return await answer(hosted, http, seconds)
+        # Read here, not before: a container that is opened within the invocation takes a part of the time.
+        return await answer(hosted, http, context.get_remaining_time_in_millis() / 1000)
 
     return _container.run(answered)
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
+
+from adapter.mcp.headers import joined
 
 JsonObject = Mapping[str, Any]
 
@@ -77,15 +79,14 @@ def _headers(given: object) -> dict[str, str]:
     if not isinstance(given, dict):
         return {}
     plain = {name.lower(): value for name, value in given.items() if isinstance(value, str)}
-    return plain if len(plain) == len(given) else _joined(given)
+    return plain if len(plain) == len(given) else joined(_pairs(given))
 
 
-def _joined(given: JsonObject) -> dict[str, str]:
-    headers: dict[str, list[str]] = {}
+def _pairs(given: JsonObject) -> Iterator[tuple[str, str]]:
     for name, value in given.items():
-        values = value if isinstance(value, list) else [value]
-        headers.setdefault(name.lower(), []).extend(v for v in values if isinstance(v, str))
-    return {name: ", ".join(values) for name, values in headers.items() if values}
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, str):
+                yield name.lower(), each
 
 
 def _body(event: JsonObject) -> bytes:

@@ -9,10 +9,10 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from adapter.hosted import open_unattended
 from adapter.tasks.clock import system_clock
 from adapter.tasks.reconcile import Reconciler, Report
 from lambdas.context import Context
+from lambdas.hosted import open_unattended
 from lambdas.loop import Container
 
 logging.getLogger("adapter").setLevel(logging.INFO)

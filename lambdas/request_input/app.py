@@ -13,18 +13,24 @@ from __future__ import annotations
 import os
 import time
 from functools import cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import orjson
+from botocore.config import Config
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from adapter.errors import first_problem
 from adapter.mcp.inputs import request_problem
+from adapter.stores.questions import EXPIRY, expiry_of, new_question, record_key
+from adapter.timeouts import ATTEMPTS, CONNECT_TIMEOUT, READ_TIMEOUT
 from lambdas.context import may_open_now
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_dynamodb.type_defs import AttributeValueTypeDef
+
+    Item = dict[str, AttributeValueTypeDef]
 
 
 class InvalidInputRequest(Exception):
@@ -52,20 +58,20 @@ def handler(event: object, _context: object) -> dict[str, str]:
     """Write the question under its task. Raises InvalidInputRequest, UnknownTask."""
     payload = _checked(event)
     table = os.environ["ADAPTER_TABLE"]
-    record = _dynamodb().get_item(
+    reply = _dynamodb().get_item(
         TableName=table,
-        Key={"pk": {"S": payload.task_id}, "sk": {"S": "#task"}},
+        Key=record_key(payload.task_id),
         ConsistentRead=True,
-        ProjectionExpression="expiresAt",
+        ProjectionExpression=EXPIRY,
     )
-    expires_at = record["Item"]["expiresAt"]["N"] if "Item" in record else "0"
-    if int(expires_at) <= time.time():
+    expires_at = expiry_of(reply.get("Item", {}))
+    if expires_at <= time.time():
         raise UnknownTask(f"{payload.task_id!r} is not a task of this adapter, or is over")
     _register(table, _item(payload, expires_at))
     return {"status": "registered"}
 
 
-def _register(table: str, item: dict[str, Any]) -> None:
+def _register(table: str, item: Item) -> None:
     """Once: a retried invocation must not bring back a question that has been answered meanwhile."""
     client = _dynamodb()
     try:
@@ -78,37 +84,35 @@ def _checked(event: object) -> Payload:
     try:
         payload = Payload.model_validate(event)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "payload"
-        raise InvalidInputRequest(f"{where}: {first['msg']}") from None
+        where, rule = first_problem(error)
+        raise InvalidInputRequest(f"{where or 'payload'}: {rule}") from None
     problem = request_problem(payload.method, payload.params)
     if problem is not None:
         raise InvalidInputRequest(problem)
     return payload
 
 
-def _item(payload: Payload, expires_at: str) -> dict[str, Any]:
-    """Keyed by the token, so that a retried invocation writes the same item."""
-    name = sha256(payload.token.encode()).hexdigest()[:32]
-    item = {
-        "pk": {"S": payload.task_id},
-        "sk": {"S": f"input#{name}"},
-        "token": {"S": payload.token},
-        "method": {"S": payload.method},
-        "params": {"S": orjson.dumps(payload.params).decode()},
-        "expiresAt": {"N": expires_at},
-    }
-    if payload.entered_at is not None:
-        item["enteredAt"] = {"S": payload.entered_at}
-    if payload.timeout_seconds is not None:
-        item["timeoutSeconds"] = {"N": str(payload.timeout_seconds)}
-    return item
+def _item(payload: Payload, expires_at: int) -> Item:
+    return new_question(
+        payload.task_id,
+        token=payload.token,
+        method=payload.method,
+        params=orjson.dumps(payload.params).decode(),
+        entered_at=payload.entered_at,
+        timeout_seconds=payload.timeout_seconds,
+        expires_at=expires_at,
+    )
 
 
 @cache
 def _dynamodb() -> DynamoDBClient:
-    """One client per container."""
-    client: DynamoDBClient = boto3.client("dynamodb")
+    """One client per container, as patient as all others: the default would outlast the function."""
+    config = Config(
+        connect_timeout=CONNECT_TIMEOUT,
+        read_timeout=READ_TIMEOUT,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+    )
+    client: DynamoDBClient = boto3.client("dynamodb", config=config)
     return client
 
 

@@ -197,7 +197,8 @@ class MemoryServer:
         settings = Settings(
             refresh_min=0.01, refresh_max=0.05, watch_max=0.05, describe_rate=1e6, describe_burst=10**6
         )
-        return assemble(settings, CATALOG, {t.name: t.state_machine for t in CATALOG}, self.store, self.jobs)
+        targets = {tool.name: tool.state_machine for tool in CATALOG}
+        return assemble(settings, CATALOG, targets, self.store, self.jobs, keys=(b"k" * 32,))
 
     def _between(self, app: ASGIApp) -> ASGIApp:
         async def middleware(scope: Scope, receive: Receive, send: Send) -> None:

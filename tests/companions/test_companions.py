@@ -151,11 +151,11 @@ async def test_status_tells_how_a_job_ended(how: Json, status: str, words: str) 
 async def test_status_answers_at_once_and_never_waits() -> None:
     mcp = background()
     host, task_id = await begun(mcp)
-    reads = mcp.parts.watcher.read_count
+    reads = mcp.store.reads
 
     await host.call("task_status", task_id=task_id)
 
-    assert mcp.parts.watcher.read_count == reads
+    assert mcp.store.reads == reads + 1
 
 
 # --- task_result ----------------------------------------------------------------------------------------

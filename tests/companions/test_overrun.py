@@ -87,7 +87,7 @@ async def test_many_waiting_hosts_share_the_reads_of_a_job() -> None:
     host = Host(mcp)
     await host.call("job")
     waiting = [asyncio.create_task(host.call("task_result", task_id=mcp.only_task)) for _ in range(40)]
-    await until(lambda: mcp.parts.watcher.read_count >= 40)
+    await until(lambda: mcp.followers == 40)
     mcp.store.reads = 0
     await until(lambda: mcp.store.reads >= 2)
     shared = mcp.store.reads

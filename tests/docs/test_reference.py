@@ -19,12 +19,12 @@ from adapter.cli.app import app
 from adapter.cli.configuration import DevSettings
 from adapter.cli.exits import ExitCode
 from adapter.cli.tour_steps import STEPS
-from adapter.hosted import SECRET_VARIABLE, HostedSettings
 from adapter.settings import Settings
 from adapter.stores import _items as items
 from adapter.tools.before_start import InputRequestConfig
 from adapter.tools.duration import parse_duration
 from adapter.tools.tool import Tool
+from lambdas.hosted import HostedSettings
 from lambdas.request_input.app import Payload
 
 from .markdown import DOCUMENTS, ROOT, Snippet, code_of, name_of, snippets_of, table
@@ -139,7 +139,7 @@ OF_FUNCTIONS = {
 
 def test_what_is_other_in_the_functions_is_listed() -> None:
     listed = set(_by_name(CONFIGURATION, "Variable of the functions"))
-    assert listed == {*map(_variable, OF_FUNCTIONS), SECRET_VARIABLE}
+    assert listed == set(map(_variable, OF_FUNCTIONS))
 
 
 @pytest.mark.parametrize("name", OF_FUNCTIONS)
@@ -154,7 +154,7 @@ def test_its_default_in_the_functions_is_right(name: str, monkeypatch: pytest.Mo
 
 
 def test_no_other_variable_is_named_anywhere() -> None:
-    known = {_variable(name) for name in HostedSettings.model_fields} | {SECRET_VARIABLE} | _ELSEWHERE
+    known = {_variable(name) for name in HostedSettings.model_fields} | _ELSEWHERE
     for document in DOCUMENTS:
         named = set(re.findall(r"\bADAPTER_[A-Z_]+\b", document.read_text(encoding="utf-8")))
         assert named <= known, f"{name_of(document)} names {sorted(named - known)}"

@@ -13,11 +13,11 @@ from typing import Any, Self, TypeVar, cast
 
 import pytest
 
-from adapter.hosted import Hosted, HostedSettings, protected_resource
 from adapter.mcp.cors import Cors
 from adapter.mcp.exchange import Request
 from adapter.tools.tool import Tool
 from lambdas.deadline import Deadline
+from lambdas.hosted import Hosted, HostedSettings, protected_resource
 from lambdas.loop import Container
 from lambdas.mcp import app
 from tests.support.adapter import VERSION, Json, Mcp
@@ -47,9 +47,10 @@ class Context:
     """What Lambda tells about an invocation."""
 
     seconds: float = 29.0
+    passed: Callable[[], float] = lambda: 0.0
 
     def get_remaining_time_in_millis(self) -> int:
-        return int(self.seconds * 1000)
+        return int((self.seconds - self.passed()) * 1000)
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,13 @@ class Returned:
 
 
 class Function:
-    """One container. Its time jumps from one timer to the next; `settings` are members of HostedSettings."""
+    """One container, which opens in `opening` seconds. Its time jumps from one timer to the next; `settings` are
+    members of HostedSettings."""
 
-    def __init__(self, *tools: Tool, mcp: Mcp | None = None, **settings: Any) -> None:
+    def __init__(self, *tools: Tool, mcp: Mcp | None = None, opening: float = 0.0, **settings: Any) -> None:
         self.mcp = mcp or Mcp(*tools, **{"allowed_hosts": ("*",), **settings})
         self.opened = 0
+        self._opening = opening
         hosted = HostedSettings(**settings)
         self._hosted = Hosted(
             hosted, self.mcp.parts, protected_resource(hosted), Cors(hosted.allowed_origins)
@@ -108,10 +111,12 @@ class Function:
         self._container.__exit__(kind, error, trace)
 
     def invoke(self, payload: object, *, seconds: float = 29.0) -> Returned:
+        loop = self._container._runner.get_loop()
+        began = loop.time()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(app, "_container", self._container)
             patch.setattr(app, "_deadline", self._deadline)
-            return Returned(app.handler(payload, Context(seconds)))
+            return Returned(app.handler(payload, Context(seconds, lambda: loop.time() - began)))
 
     def call(
         self, method: str, params: Json | None = None, *, source: str = "http_api_jwt", seconds: float = 29.0
@@ -143,6 +148,7 @@ class Function:
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[Hosted]:
         self.opened += 1
+        await asyncio.sleep(self._opening)
         yield self._hosted
 
 

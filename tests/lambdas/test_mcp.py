@@ -343,6 +343,27 @@ def test_a_reply_that_does_not_come_in_time_is_given_up(function: Function) -> N
     assert 11 < function.time - before < 12
 
 
+def test_what_opening_takes_of_an_invocation_is_not_there_for_its_work() -> None:
+    with Function(tool(), opening=4) as function:
+
+        async def hang(_: Request) -> Reply:
+            raise await asyncio.get_running_loop().create_future()
+
+        function.mcp.parts.endpoint.handle = hang  # type: ignore[method-assign]
+        returned = function.invoke(event("http_api_jwt"), seconds=12)
+        assert returned.status == 504
+        assert 11 < function.time < 12
+
+
+def test_a_plain_call_in_an_invocation_that_opens_ends_in_time_too() -> None:
+    with Function(tool(inline_wait="20s"), opening=4) as function:
+        params = {"name": "job", "arguments": {}}
+        request = function.mcp.request("tools/call", params, caps={})
+        returned = function.invoke(event_of(request), seconds=12)
+        assert returned.status == 200
+        assert 9 < function.time <= 11
+
+
 def test_an_invocation_without_time_left_is_given_up_at_once(function: Function) -> None:
     async def slow(_: Request) -> Reply:
         await asyncio.sleep(0.001)

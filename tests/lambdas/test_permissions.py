@@ -20,15 +20,15 @@ import pytest
 
 from adapter.aws import Aws, execution_arn, open_client
 from adapter.engines.step_functions import StepFunctions
-from adapter.hosted import open_hosted, open_unattended
 from adapter.main import Parts, open_adapter
 from adapter.mcp.exchange import Request
-from adapter.settings import Settings
+from adapter.settings import Settings, random_keys
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.stores.table import create_table
 from adapter.tasks.clock import system_clock
 from adapter.tools.file import load_catalog
 from lambdas.execution_status import app as execution_status
+from lambdas.hosted import open_hosted, open_unattended
 from lambdas.loop import Container
 from lambdas.mcp import app as mcp
 from lambdas.reconcile import app as reconcile
@@ -132,7 +132,7 @@ def test_the_mcp_function_makes_exactly_the_calls_that_it_is_allowed(
 def test_a_server_in_a_container_makes_exactly_the_calls_that_it_is_allowed(site: Site, calls: Calls) -> None:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Parts]:
-        async with open_adapter(Settings(), load_catalog(site.tools)) as parts:
+        async with open_adapter(Settings(signing_keys=random_keys()), load_catalog(site.tools)) as parts:
             yield parts
 
     with Container(opened) as container:

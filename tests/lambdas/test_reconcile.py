@@ -13,11 +13,11 @@ import pytest
 from adapter.aws import execution_arn
 from adapter.engines.step_functions import StepFunctions
 from adapter.errors import EngineUnavailable, StoreUnavailable
-from adapter.hosted import open_unattended
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.stores.table import create_table
 from adapter.tasks.clock import system_clock
 from adapter.tasks.model import Ending, TaskRecord
+from lambdas.hosted import open_unattended
 from lambdas.loop import Container
 from lambdas.reconcile import app
 from lambdas.table import open_store

@@ -5,17 +5,21 @@ from __future__ import annotations
 import importlib
 import json
 import secrets
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from adapter.stores.dynamodb import DynamoTaskStore
 from adapter.tasks.clock import system_clock
 from adapter.tasks.model import Question, Task, TaskRecord
+from adapter.timeouts import ATTEMPTS, CONNECT_TIMEOUT, READ_TIMEOUT
 from lambdas.loop import Container
 from lambdas.request_input import app
 from tests.support.adapter import form
+from tests.support.aws import retry_without_pauses
 from tests.support.partition import HOUR, new_record
 
 TOKEN = "AAAAKgAAAAIAAAAAAAAAAexample" + "x" * 600
@@ -24,8 +28,9 @@ Store = Container[DynamoTaskStore]
 
 
 @pytest.fixture(autouse=True)
-def function(environment: str) -> Iterator[None]:
-    """A new container: it has no client yet."""
+def function(environment: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A new container: it has no client yet. The local engine may be slower than AWS."""
+    monkeypatch.setattr(app, "READ_TIMEOUT", 60.0)
     app._dynamodb.cache_clear()
     yield
     app._dynamodb().close()
@@ -192,6 +197,28 @@ def test_trouble_with_the_table_fails_the_invocation_so_that_it_is_retried(
     monkeypatch.setenv("ADAPTER_TABLE", "no-such-table")
     with pytest.raises(Exception, match="ResourceNotFoundException"):
         app.handler(_payload(record), None)
+
+
+def test_the_client_is_as_patient_as_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "READ_TIMEOUT", READ_TIMEOUT)
+    config = app._dynamodb().meta.config
+    assert (config.connect_timeout, config.read_timeout) == (CONNECT_TIMEOUT, READ_TIMEOUT)
+    assert config.retries == {"mode": "standard", "total_max_attempts": ATTEMPTS}
+
+
+def test_a_connection_that_hangs_is_given_up_and_tried_again(
+    record: TaskRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "READ_TIMEOUT", 0.2)
+    retry_without_pauses(monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as hanging:  # it accepts, and says nothing
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{hanging.getsockname()[1]}")
+        with pytest.raises(ReadTimeoutError):
+            app.handler(_payload(record), None)
+        hanging.settimeout(1)
+        connections = [hanging.accept()[0] for _ in range(ATTEMPTS)]
+        for connection in connections:
+            connection.close()
 
 
 @pytest.mark.parametrize(("start", "clients"), [("on-demand", 1), ("snap-start", 0)])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from adapter.hosted import HostedSettings
 from adapter.settings import Settings
+from lambdas.hosted import HostedSettings
 from tests.package.stack import Stack
 
 MACHINES = "arn:aws:states:eu-central-1:123456789012:stateMachine:billing"
@@ -63,6 +63,7 @@ def test_the_endpoint_takes_what_the_template_tells(monkeypatch: pytest.MonkeyPa
     assert (settings.describe_rate, settings.max_ttl, settings.events) == (0.25, 60, "on")
     assert settings.tools_source == "ssm:/mcp/tools"
     assert settings.require_identity
+    assert settings.signing_keys_secret == "<SigningKey.Id>"
 
 
 def test_what_is_left_out_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ async def test_a_disconnect_is_no_cancellation(version: str) -> None:
     client = await LegacyClient.opened(mcp, version, FORMS)
     call, left = gone_while_waiting(mcp, client)
     task_id = await started(mcp)
-    await until(lambda: mcp.parts.watcher.read_count > 0)
+    await until(lambda: mcp.followers > 0)
 
     left.set()
     await call
@@ -56,7 +56,7 @@ async def test_a_cancelled_plain_call_stops_its_work_as_the_tool_says(
     client = await LegacyClient.opened(mcp, version)
     call = asyncio.create_task(client.call("tools/call", CALL, identifier="call"))
     await started(mcp)
-    await until(lambda: mcp.parts.watcher.read_count > 0)
+    await until(lambda: mcp.followers > 0)
 
     assert (await client.notify("notifications/cancelled", {"requestId": "call"})).status == 202
     answer = await call
@@ -98,7 +98,7 @@ async def test_only_the_named_request_of_the_same_session_is_cancelled(params: J
     other = await LegacyClient.opened(mcp)
     call = asyncio.create_task(client.call("tools/call", CALL, identifier="call"))
     await started(mcp)
-    await until(lambda: mcp.parts.watcher.read_count > 0)
+    await until(lambda: mcp.followers > 0)
 
     await client.notify("notifications/cancelled", params)
     for foreign in (other, LegacyClient(mcp)):
@@ -128,9 +128,9 @@ async def test_of_two_calls_with_one_id_the_later_is_cancelled() -> None:
     mcp = quick()
     client = await LegacyClient.opened(mcp)
     first = asyncio.create_task(client.call("tools/call", CALL, identifier="call"))
-    await until(lambda: mcp.parts.watcher.read_count >= 1)
+    await until(lambda: mcp.followers == 1)
     second = asyncio.create_task(client.call("tools/call", CALL, identifier="call"))
-    await until(lambda: mcp.parts.watcher.read_count >= 2 and len(mcp.store.tasks) == 2)
+    await until(lambda: mcp.followers == 2)
     one, two = mcp.store.tasks
     mcp.end(one, '"done"')
     assert (await first).text == "done"
@@ -168,7 +168,7 @@ async def test_a_stop_that_does_not_get_through_is_kept_as_a_wish(
     monkeypatch.setattr(mcp.engine, "stop", unavailable)
     call = asyncio.create_task(client.call("tools/call", CALL, identifier="call"))
     await started(mcp)
-    await until(lambda: mcp.parts.watcher.read_count > 0)
+    await until(lambda: mcp.followers > 0)
     await client.notify("notifications/cancelled", {"requestId": "call"})
     await call
 

@@ -181,7 +181,7 @@ async def test_a_change_of_status_is_told_with_the_whole_task(mcp: Mcp) -> None:
     client, task_id = await begun(mcp, capabilities=FORMS)
     async with waiting(client, task_id) as stream:
         reading = asyncio.create_task(stream.next())
-        await until(lambda: mcp.parts.watcher.read_count > 0)
+        await until(lambda: mcp.followers > 0)
         mcp.ask(task_id)
         changed, question = await reading, await stream.next()
         await client.answer(question, {"action": "accept", "content": {"sure": True}})
@@ -201,7 +201,7 @@ async def test_without_a_change_of_status_none_is_told(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
     async with waiting(client, task_id) as stream:
         reading = asyncio.create_task(stream.next())
-        await until(lambda: mcp.parts.watcher.read_count > 0)
+        await until(lambda: mcp.followers > 0)
         mcp.report(task_id, 1, message="Loading")
         mcp.ask(task_id)  # which this client cannot take
         mcp.end(task_id)

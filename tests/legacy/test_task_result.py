@@ -99,7 +99,7 @@ async def test_an_error_of_the_workflow_is_the_same_json_rpc_error(mcp: Mcp, lat
     async with asyncio.TaskGroup() as group:
         asking = group.create_task(result(client, task_id))
         if late:
-            await until(lambda: mcp.parts.watcher.read_count > 0)
+            await until(lambda: mcp.followers > 0)
             mcp.end(task_id, ending=Ending.FAILED, error="McpError", cause=cause)
 
     assert asking.result().error == {"code": 4711, "message": "No order", "data": [1]}
@@ -322,7 +322,7 @@ async def test_many_waiting_clients_share_the_reads_of_a_task(mcp: Mcp) -> None:
     mcp = Mcp(tool(), watch_max=0.2)
     client, task_id = await begun(mcp)
     waiting = [asyncio.create_task(result(client, task_id)) for _ in range(50)]
-    await until(lambda: mcp.parts.watcher.read_count >= 50)
+    await until(lambda: mcp.followers == 50)
     mcp.store.reads = 0
     await until(lambda: mcp.store.reads >= 2)
     shared = mcp.store.reads

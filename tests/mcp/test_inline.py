@@ -188,7 +188,7 @@ async def test_a_store_that_fails_is_told_as_a_busy_server(
 async def test_a_shutdown_ends_the_wait_and_leaves_the_job() -> None:
     mcp = quick()
     calling = call(mcp)
-    await until(lambda: mcp.parts.watcher.read_count > 0)
+    await until(lambda: mcp.followers > 0)
 
     mcp.parts.watcher.close()
 
@@ -336,7 +336,7 @@ async def test_a_client_that_leaves_cancels_its_call_as_the_tool_says(
         await gone.wait()
 
     calling = call(mcp, disconnected=disconnected)
-    await until(lambda: mcp.parts.watcher.read_count > 0)
+    await until(lambda: mcp.followers > 0)
     gone.set()
     answer = await calling
 
@@ -362,7 +362,7 @@ async def test_a_client_that_closes_its_stream_gets_nothing_more(
     mcp = quick(on_disconnect=behaviour)
     async with live(mcp, meta={"progressToken": 1}) as stream:
         reading = asyncio.create_task(stream.rest())
-        await until(lambda: mcp.parts.watcher.read_count > 0)
+        await until(lambda: mcp.followers > 0)
         stream.leave()
         rest = await reading
 
@@ -396,7 +396,7 @@ async def test_a_client_that_leaves_while_the_job_cannot_be_stopped_leaves_a_wis
         await gone.wait()
 
     calling = call(mcp, disconnected=disconnected)
-    await until(lambda: mcp.parts.watcher.read_count > 0)
+    await until(lambda: mcp.followers > 0)
     gone.set()
 
     assert (await calling).status == 202

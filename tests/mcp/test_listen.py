@@ -350,9 +350,9 @@ async def test_many_streams_on_one_task_share_its_reads(mcp: Mcp) -> None:
     task_id = await mcp.start()
     async with asyncio.TaskGroup() as group:
         ends = [group.create_task(follow_to_the_end(mcp, task_id)) for _ in range(20)]
-        await until(lambda: len(mcp.parts.watcher._watched) == 1 and mcp.parts.watcher.read_count >= 20)
-        before = mcp.parts.watcher.read_count
-        await until(lambda: mcp.parts.watcher.read_count >= before + 5)
+        await until(lambda: mcp.followers == 20)
+        before = mcp.store.reads
+        await until(lambda: mcp.store.reads >= before + 5)
         (watched,) = mcp.parts.watcher._watched.values()
         assert len(watched.followers) == 20
         mcp.end(task_id)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -58,18 +58,12 @@ def handlers() -> dict[str, str]:
 
 
 def build_native() -> None:
-    """The same package for this machine's platform, by the Python of the functions if there is one with pip."""
+    """The same package for this machine's platform and the Python that runs this."""
     shutil.rmtree(NATIVE, ignore_errors=True)
-    command = [_python(), str(ROOT / "infra/lambda/build.py"), str(NATIVE)]
+    command = [sys.executable, str(ROOT / "infra/lambda/build.py"), str(NATIVE)]
     subprocess.run(
         command, env={**os.environ, "ADAPTER_BUILD": "native"}, check=True, stdout=subprocess.DEVNULL
     )
-    (NATIVE / "PYTHON").write_text(command[0])
-
-
-def native_python() -> str:
-    """The Python for which the native package was built."""
-    return (NATIVE / "PYTHON").read_text()
 
 
 def size(directory: Path) -> int:
@@ -84,7 +78,7 @@ def measure() -> Report:
         zipped=_zipped(shipped),
         largest=dict(sorted(parts.items(), key=lambda part: -part[1])[:6]),
         bytecode=any(shipped.rglob("*.pyc")),
-        python=_version(native_python()),
+        python=f"Python {platform.python_version()}",
         imports={name: _import(module) for name, module in handlers().items()},
     )
 
@@ -92,7 +86,7 @@ def measure() -> Report:
 def isolated(code: str, *arguments: str) -> str:
     """What a script prints that sees the standard library and nothing that is installed."""
     environment = {"PATH": os.environ["PATH"], "ADAPTER_TABLE": "tasks", "AWS_DEFAULT_REGION": "eu-central-1"}
-    command = [native_python(), "-I", "-S", "-c", code, *arguments]
+    command = [sys.executable, "-I", "-S", "-c", code, *arguments]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if finished.returncode:
         raise AssertionError(finished.stderr)
@@ -107,29 +101,6 @@ def _import(module: str) -> Import:
 def _zipped(directory: Path) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         return Path(shutil.make_archive(f"{scratch}/package", "zip", directory)).stat().st_size
-
-
-def _python() -> str:
-    """The runtime's version of Python where this machine has it with pip, else the one that runs this."""
-    found = [python for python in _candidates() if _answers(python, "import pip")]
-    return found[0] if found else sys.executable
-
-
-def _candidates() -> Iterator[str]:
-    runtime = load("template.yaml")["Globals"]["Function"]["Runtime"]
-    if on_path := shutil.which(runtime):
-        yield on_path
-    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    yield from map(str, versions.glob(f"*/bin/{runtime}"))
-
-
-def _answers(python: str, code: str) -> bool:
-    return subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
-
-
-def _version(python: str) -> str:
-    finished = subprocess.run([python, "--version"], capture_output=True, text=True, check=True)
-    return finished.stdout.strip()
 
 
 def main() -> None:

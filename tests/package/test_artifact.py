@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -41,6 +42,8 @@ TARGET = {
     "os_name": "posix",
     "extra": "",
 }
+NAMED_OTHERWISE = {"yaml": "PyYAML"}
+"""Distributions by what is imported of them."""
 
 
 def _report() -> Report:
@@ -83,13 +86,37 @@ def test_native_code_is_for_the_functions_processor_and_python() -> None:
 def test_every_requirement_of_what_is_shipped_is_shipped() -> None:
     installed = _installed()
     for name, distribution in installed.items():
-        for text in distribution.requires or []:
-            requirement = Requirement(text)
-            if requirement.marker is not None and not requirement.marker.evaluate(TARGET):
-                continue
+        for requirement in _requirements(distribution):
             wanted = canonicalize_name(requirement.name)
-            assert wanted in installed, f"{name} needs {text}"
-            assert requirement.specifier.contains(installed[wanted].version, prereleases=True), text
+            assert wanted in installed, f"{name} needs {requirement}"
+            assert requirement.specifier.contains(installed[wanted].version, prereleases=True), requirement
+
+
+def test_nothing_is_shipped_that_nothing_needs() -> None:
+    installed = _installed()
+    needed: set[str] = set()
+    found = _imported() & installed.keys()
+    while found:
+        needed |= found
+        requirements = {r.name for name in found for r in _requirements(installed[name])}
+        found = {*map(canonicalize_name, requirements)} - needed
+    assert installed.keys() == needed
+
+
+def _requirements(distribution: Distribution) -> list[Requirement]:
+    """What it needs where the functions run."""
+    found = [Requirement(text) for text in distribution.requires or []]
+    return [each for each in found if each.marker is None or each.marker.evaluate(TARGET)]
+
+
+def _imported() -> set[str]:
+    """The distributions, as far as their names tell, that our own code imports."""
+    sources = [path for package in ("adapter", "lambdas") for path in (SHIPPED / package).rglob("*.py")]
+    nodes = [node for path in sources for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    names = {module.partition(".")[0] for module in modules}
+    return {canonicalize_name(NAMED_OTHERWISE.get(name, name)) for name in names}
 
 
 def test_versions_are_those_of_the_constraints() -> None:
@@ -124,7 +151,7 @@ def test_licences_and_versions_stay_readable() -> None:
 def test_bytecode_is_complete_and_needs_no_matching_times() -> None:
     compiled = list(SHIPPED.rglob("*.pyc"))
     if not compiled:
-        pytest.skip("this machine has no Python 3.13, so the package has no bytecode")
+        pytest.skip("no Python 3.13 was found, so the package has no bytecode")
     assert {path.name.split(".")[-2] for path in compiled} == {"cpython-313"}
     flags = {int.from_bytes(path.read_bytes()[4:8], "little") for path in compiled}
     assert flags == {0b01}, "hash-based and unchecked"

@@ -84,7 +84,7 @@ def test_a_container_is_told_only_what_it_reads() -> None:
 
 def test_no_setting_is_dead() -> None:
     sources = [path.read_text(encoding="utf-8") for path in _python("adapter", "lambdas")]
-    fields = {*_fields("adapter/settings.py"), *_fields("adapter/hosted.py")}
+    fields = {*_fields("adapter/settings.py"), *_fields("lambdas/hosted.py")}
     assert "describe_rate" in fields
     read = {field for field in fields for text in sources if re.search(rf"\bsettings\.{field}\b", text)}
     assert read == fields
@@ -96,9 +96,11 @@ def _read_by(function: str) -> set[str]:
     named = {"lambdas/table.py", *(str(path.relative_to(ROOT)) for path in _python(f"lambdas/{folder}"))}
     variables = {name for path in named for name in _named(path)}
     if function in ("Mcp", "Reconcile"):
-        variables |= _variables("adapter/settings.py") | _variables("adapter/hosted.py")
+        variables |= _variables("adapter/settings.py") | _variables("lambdas/hosted.py")
     # Only the endpoint has a key.
-    return variables | (_named("adapter/hosted.py") if function == "Mcp" else set())
+    return variables - (
+        {f"ADAPTER_SIGNING_KEYS{end}" for end in ("", "_SECRET")} if function != "Mcp" else set()
+    )
 
 
 def _named(path: str) -> set[str]:

@@ -6,6 +6,7 @@ Nothing of AWS may ever reach a client: the targets and task tokens used here ar
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -178,13 +179,19 @@ class Mcp:
         self.settings = Settings(
             **{"watch_max": 0.003, "companion_tools": "off", "describe_burst": 1000, **settings}
         )
+        keys = self.settings.keys or (secrets.token_bytes(32),)
         self.parts: Parts = assemble(
-            self.settings, Catalog(tools), self.targets, self.store, self.engine, clock=self.clock
+            self.settings, Catalog(tools), self.targets, self.store, self.engine, keys=keys, clock=self.clock
         )
 
     def sibling(self, *tools: Tool, **settings: Any) -> Mcp:
         """Another instance over the same store and job system."""
         return Mcp(*tools, store=self.store, engine=self.engine, clock=self.clock, **settings)
+
+    @property
+    def followers(self) -> int:
+        """How many wait for changes of a task; who does has read it once."""
+        return sum(len(watched.followers) for watched in self.parts.watcher._watched.values())
 
     # --- requests ----------------------------------------------------------------------------------------
 

@@ -187,6 +187,19 @@ async def test_ends_that_were_told_bring_the_trust_back(
     assert events.flowing
 
 
+async def test_an_end_that_is_read_again_and_again_was_told_once(
+    world: World, process: TaskService, events: EventFlow
+) -> None:
+    for _ in range(4):
+        await _found_late(world, process, told=False)
+    for _ in range(3):
+        task = await process.create(new_task())
+        await world.tell(task, replace(DONE, ended_at=world.clock()))
+        for _ in range(20):
+            await process.get(task.record.task_id, OWNER)
+        assert not events.flowing
+
+
 async def test_reading_an_end_that_was_found_by_asking_again_and_again_brings_no_trust_back(
     world: World, process: TaskService, events: EventFlow
 ) -> None:

@@ -158,7 +158,7 @@ def test_a_bucket_without_routine_calls_counts_as_slowed_until_it_fills(seconds:
 
 def test_events_that_are_switched_off_never_flow(seconds: _Seconds) -> None:
     flow = EventFlow(on=False, clock=seconds)
-    flow.told()
+    flow.told("task")
     assert not flow.flowing
 
 
@@ -174,7 +174,7 @@ def test_events_are_trusted_until_several_ends_were_missed(seconds: _Seconds) ->
 def test_a_few_lost_events_among_many_are_no_reason_for_distrust(seconds: _Seconds) -> None:
     flow = EventFlow(on=True, clock=seconds)
     for number in range(1_000):
-        flow.missed() if number % 100 == 0 else flow.told()
+        flow.missed() if number % 100 == 0 else flow.told(f"task-{number}")
         assert flow.flowing
 
 
@@ -182,8 +182,9 @@ def test_trust_returns_with_events_that_come_again(seconds: _Seconds) -> None:
     flow = EventFlow(on=True, clock=seconds)
     for _ in range(10):
         flow.missed()
-    for _ in range(28):
-        flow.told()
+    for number in range(28):
+        assert not flow.flowing
+        flow.told(f"task-{number}")
     assert flow.flowing
 
 
@@ -195,6 +196,45 @@ def test_trust_returns_with_time(seconds: _Seconds) -> None:
     assert not flow.flowing
     seconds.now += 1
     assert flow.flowing
+
+
+def test_trust_returns_with_time_though_nobody_asks_meanwhile(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    for _ in range(40):
+        flow.missed()
+    seconds.now += 3 * 600
+    assert not flow.flowing, "40 / 2 / 2 / 2 is more than 3"
+    seconds.now += 600
+    assert flow.flowing
+    seconds.now += 1e9
+    assert flow.flowing
+
+
+def test_what_is_seen_after_a_long_pause_counts_in_full(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    seconds.now += 600
+    for _ in range(4):
+        flow.missed()
+    assert not flow.flowing
+
+
+def test_an_end_that_many_read_outweighs_no_more_missed_ones_than_any(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    for _ in range(4):
+        flow.missed()
+    for _ in range(100):
+        flow.told("task")
+    assert not flow.flowing
+    for number in range(3):
+        flow.told(f"task-{number}")
+    assert flow.flowing
+
+
+def test_only_so_many_ends_are_remembered(seconds: _Seconds) -> None:
+    flow = EventFlow(on=True, clock=seconds)
+    for number in range(5_000):
+        flow.told(f"task-{number}")
+    assert len(flow._counted) == 1024
 
 
 def test_the_system_clock_tells_epoch_milliseconds() -> None:

@@ -91,7 +91,7 @@ async def test_a_task_that_does_not_change_is_told_of_once() -> None:
     stage.watcher.close()
 
     assert len(await states) == 1
-    assert stage.watcher.read_count > 20
+    assert stage.world.memory.reads > 20
 
 
 @in_virtual_time
@@ -113,7 +113,7 @@ async def test_a_finished_task_is_read_once_and_not_watched() -> None:
     ((_, state),) = await stage.collect(task)
 
     assert state.outcome is not None
-    assert stage.watcher.read_count == 1
+    assert stage.world.memory.reads == 1
 
 
 @in_virtual_time

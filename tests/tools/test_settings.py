@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from adapter.cli.configuration import DevSettings
 from adapter.errors import ConfigurationError
-from adapter.settings import Settings
+from adapter.main import assemble
+from adapter.settings import Settings, load
+from adapter.tools.catalog import Catalog
 from tests.support.adapter import Mcp, form, tool, until
+from tests.support.memory import MemoryEngine, MemoryStore
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +105,46 @@ def test_a_wrong_setting_is_refused(values: dict[str, Any], says: str) -> None:
     assert caught.value.errors()[0]["loc"][0] in values
 
 
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ({"PAGE_SIZE": "0"}, "ADAPTER_PAGE_SIZE: Input should be greater than 0"),
+        ({"SIGNING_KEYS": "short"}, "ADAPTER_SIGNING_KEYS: each signing key needs at least 32 characters"),
+    ],
+)
+def test_a_wrong_setting_is_told_by_its_variable(
+    written: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in written.items():
+        monkeypatch.setenv(f"ADAPTER_{name}", value)
+    with pytest.raises(ConfigurationError) as refused:
+        load(Settings)
+    assert str(refused.value) == says
+
+
+def test_a_wrong_part_of_a_setting_is_told_by_its_variable_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"^ADAPTER_ALLOWED_HOSTS: Input should be a valid string$"):
+        load(Settings, allowed_hosts=(5,))
+
+
+def test_what_is_given_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADAPTER_TABLE", "other")
+    assert load(Settings, table="mine").table == "mine"
+
+
+def test_without_a_key_nothing_is_assembled() -> None:
+    with pytest.raises(ConfigurationError, match="no signing key is set: set ADAPTER_SIGNING_KEYS"):
+        assemble(Settings(), Catalog([tool()]), {}, MemoryStore(), MemoryEngine(), keys=())
+
+
+@pytest.mark.parametrize("written", [None, "", " , "])
+def test_dev_makes_a_key_where_none_is_given(monkeypatch: pytest.MonkeyPatch, written: str | None) -> None:
+    if written is not None:
+        monkeypatch.setenv("ADAPTER_SIGNING_KEYS", written)
+    assert len(DevSettings().keys) == 1
+    assert DevSettings().keys != DevSettings().keys
+
+
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValidationError):
         Settings().table = "other"  # type: ignore[misc]
@@ -149,4 +193,4 @@ async def test_watched_tasks_are_read_as_often_as_the_settings_say() -> None:
     task_id = await mcp.start()
     async with mcp.stream("subscriptions/listen", {"notifications": {"taskIds": [task_id]}}) as stream:
         await stream.next()
-        await until(lambda: mcp.parts.watcher.read_count >= 20)
+        await until(lambda: mcp.store.reads >= 20)

@@ -12,8 +12,8 @@ import pytest
 
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
-from adapter.hosted import Hosted, HostedSettings, open_hosted, open_unattended, protected_resource
 from adapter.tasks.reconcile import Reconciler
+from lambdas.hosted import Hosted, HostedSettings, open_hosted, open_unattended, protected_resource
 from tests.support.aws import MACHINE, local_engine, point_at
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -116,6 +116,7 @@ async def test_work_that_no_client_asks_for_needs_neither_key_nor_tools(
     environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     environment.delenv("ADAPTER_SIGNING_KEYS")
+    environment.setenv("ADAPTER_SIGNING_KEYS_SECRET", "no-such-secret")
     environment.setenv("ADAPTER_TOOLS_SOURCE", "s3://no-such-bucket/tools.yaml")
     (tmp_path / "tools.yaml").write_text("tools: broken")
     async with open_unattended() as reconciler:

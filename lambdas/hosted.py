@@ -8,23 +8,20 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr
 
 from adapter.aws import open_client
 from adapter.errors import ConfigurationError
 from adapter.main import Parts, open_adapter, open_reconciler
 from adapter.mcp.cors import Cors
 from adapter.mcp.endpoint import Endpoint
-from adapter.settings import PREFIX, Settings, Words
+from adapter.settings import Settings, Words, load
 from adapter.tasks.reconcile import Reconciler
 from adapter.tools.catalog import Catalog
 from adapter.tools.file import load_catalog, parse_catalog
-
-SECRET_VARIABLE = "ADAPTER_SIGNING_KEYS_SECRET"  # noqa: S105 - the name of a variable
 
 
 class HostedSettings(Settings):
@@ -42,6 +39,8 @@ class HostedSettings(Settings):
     """The endpoint's public URL, for OAuth metadata (RFC 9728)."""
     authorization_servers: Words = ()
     scopes: Words = ()
+    signing_keys_secret: str | None = None
+    """The secret in Secrets Manager that holds the signing keys, unless these are set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +61,13 @@ class Hosted:
 @asynccontextmanager
 async def open_hosted() -> AsyncIterator[Hosted]:
     """Opened from the environment. Raises ConfigurationError."""
-    settings = _settings()
+    settings = load(HostedSettings)
     catalog, keys = await asyncio.gather(_catalog(settings), _keys(settings))
     if not keys:
-        raise ConfigurationError(f"no signing key is set: set {SECRET_VARIABLE} or ADAPTER_SIGNING_KEYS")
-    settings = _settings(signing_keys=keys)
+        raise ConfigurationError(
+            "no signing key is set: set ADAPTER_SIGNING_KEYS_SECRET or ADAPTER_SIGNING_KEYS"
+        )
+    settings = load(HostedSettings, signing_keys=keys)
     async with open_adapter(settings, catalog) as parts:
         yield Hosted(settings, parts, protected_resource(settings), Cors(settings.allowed_origins))
 
@@ -74,7 +75,7 @@ async def open_hosted() -> AsyncIterator[Hosted]:
 @asynccontextmanager
 async def open_unattended() -> AsyncIterator[Reconciler]:
     """For work that no client asks for: it needs neither signing key nor tools. Raises ConfigurationError."""
-    async with open_reconciler(_settings()) as reconciler:
+    async with open_reconciler(load(HostedSettings)) as reconciler:
         yield reconciler
 
 
@@ -92,22 +93,13 @@ def protected_resource(settings: HostedSettings) -> bytes | None:
     )
 
 
-def _settings(**known: Any) -> HostedSettings:
-    try:
-        return HostedSettings(**known)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = f"{PREFIX}{first['loc'][0]}".upper()
-        raise ConfigurationError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
-
-
 async def _keys(settings: HostedSettings) -> tuple[SecretStr, ...]:
-    secret = os.environ.get(SECRET_VARIABLE)
-    if secret is None or settings.signing_keys:
+    if settings.signing_keys_secret is None or settings.signing_keys:
         return settings.signing_keys
-    with _readable(f"{SECRET_VARIABLE}: the secret"):
+    with _readable("ADAPTER_SIGNING_KEYS_SECRET: the secret"):
         async with open_client("secretsmanager") as client:
-            text: str = (await client.get_secret_value(SecretId=secret)).get("SecretString", "")
+            reply = await client.get_secret_value(SecretId=settings.signing_keys_secret)
+            text: str = reply.get("SecretString", "")
     return tuple(SecretStr(key.strip()) for key in text.split(",") if key.strip())
 
 
