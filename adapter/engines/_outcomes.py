@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
 
 _REDACTED = "[redacted]"
-_ARN = re.compile(r"(?<![A-Za-z0-9])arn:[a-z0-9-]+:[^\s\"'`<>(){}\[\],;\\|]+")
+_ARN = re.compile(r"(?i)(?<![a-z0-9])arn(:|%3a)[a-z0-9-]+\1[^\s\"'`<>(){}\[\],;\\|]+")
 
 # Every other status, also one that does not exist yet, means that it still runs.
 ENDINGS = {

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from types_aiobotocore_stepfunctions.type_defs import DescribeExecutionOutputTypeDef
 
 
+_MAX_NAME = 80
+_COLONS_OF_AN_EXECUTION = 7
+_YEAR_10000_MS = 253_402_300_800_000
+
+
 class NotAStatusEvent(Exception):
     """Not an event of an execution's status."""
 
@@ -43,16 +48,20 @@ def read_status_event(event: object) -> StatusEvent:
     name, execution, status = (detail.get(key) for key in ("name", "executionArn", "status"))
     if not (isinstance(name, str) and isinstance(execution, str) and isinstance(status, str)):
         raise NotAStatusEvent
+    if not 0 < len(name) <= _MAX_NAME or execution.count(":") < _COLONS_OF_AN_EXECUTION:
+        raise NotAStatusEvent
     outcome = outcome_of(_as_described(detail))
     return StatusEvent(name, execution, outcome, complete=outcome is None or _is_complete(outcome))
 
 
 def _as_described(detail: Mapping[str, Any]) -> DescribeExecutionOutputTypeDef:
     """The members that an event shares with DescribeExecution's reply; its times are epoch milliseconds."""
+    texts = ("executionArn", "status", "output", "error", "cause")
+    reply = {name: detail[name] for name in texts if isinstance(detail.get(name), str)}
+    if isinstance(details := detail.get("outputDetails"), Mapping):
+        reply["outputDetails"] = details
     stopped = detail.get("stopDate")
-    known = ("executionArn", "status", "output", "outputDetails", "error", "cause")
-    reply = {name: detail[name] for name in known if detail.get(name) is not None}
-    if isinstance(stopped, int):
+    if isinstance(stopped, int) and 0 <= stopped < _YEAR_10000_MS:
         reply["stopDate"] = datetime.fromtimestamp(stopped / 1000, UTC)
     return cast("DescribeExecutionOutputTypeDef", reply)
 

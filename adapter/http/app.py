@@ -42,12 +42,15 @@ def create_app(
     app = _App(
         routes=[
             Route(path, entrance, methods=None),
+            Route(f"{path.rstrip('/')}/", entrance, methods=None),
             Route("/healthz", _healthy, methods=["GET"]),
         ],
         lifespan=lifespan,
         middleware=[Middleware(Browsers, Cors(origins))] if origins else [],
         exception_handlers={404: _not_found},
     )
+    # Its redirects name the address that the request came to, which behind a balancer is a plain http one.
+    app.router.redirect_slashes = False
     if not origins:
         app.short_cut = path, entrance
     return app

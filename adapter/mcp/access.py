@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from .jsonrpc import INVALID_REQUEST, RpcError
 
+_IMPLIED_PORTS = {"http": ":80", "https": ":443"}
+
 
 class Origins:
     """Web pages' origins, as an operator lists them; `*` stands for any."""
@@ -63,15 +65,19 @@ class Access:
         if origin in self._origins:
             return
         try:
-            name = _host_name(urlsplit(_plain(origin)).netloc)
+            address = urlsplit(_plain(origin)).netloc
         except ValueError:
-            name = ""
+            address = ""
+        name = "" if "@" in address else _host_name(address)
         if name not in self._hosts:
             raise Origins.refusal(origin)
 
 
 def _plain(origin: str) -> str:
-    return origin.lower().rstrip("/")
+    """As browsers send it: without the port that the scheme implies."""
+    origin = origin.lower().rstrip("/")
+    scheme, _, _ = origin.partition("://")
+    return origin.removesuffix(_IMPLIED_PORTS.get(scheme, "/"))
 
 
 def _host_name(host: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -17,7 +18,18 @@ from . import models
 from .jsonrpc import JsonObject, RpcError, invalid_params
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
-_SECRETS = ("password", "passwd", "secret", "api_key", "apikey", "access_token", "private_key")
+_SECRETS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "accesstoken",
+    "privatekey",
+    "clientsecret",
+    "secretkey",
+)
+_SECRET_WORDS = {"secret", "secrets", "cvv"}
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 _REQUESTS: dict[str, TypeAdapter[Any]] = {
@@ -87,7 +99,9 @@ def _elicitation_problem(params: object) -> str | None:
     if problem is not None:
         return problem
     schema = params["requestedSchema"]
-    secret = next((n for n in schema["properties"] if n.lower().replace("-", "_") in _SECRETS), None)
+    secret = next(
+        (name for name, field in schema["properties"].items() if _asks_for_a_secret(name, field)), None
+    )
     if secret is not None:
         return f"requestedSchema.properties.{secret}: secrets must not be asked for in a form; use mode url"
     try:
@@ -95,6 +109,15 @@ def _elicitation_problem(params: object) -> str | None:
     except ValueError as error:
         return f"requestedSchema: {error}"
     return None
+
+
+def _asks_for_a_secret(name: str, field: Mapping[str, Any]) -> bool:
+    """By name and title: forms are shown, kept and sent in the clear."""
+    for text in (name, str(field.get("title", ""))):
+        words = [word.lower() for word in _WORD.findall(text)]
+        if _SECRET_WORDS.intersection(words) or any(secret in "".join(words) for secret in _SECRETS):
+            return True
+    return False
 
 
 def _url_problem(url: str) -> str | None:

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import orjson
 from botocore.config import Config
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from adapter.errors import first_problem
-from adapter.mcp.inputs import request_problem
+from adapter.mcp.inputs import QuestionPolicy
 from adapter.stores.questions import EXPIRY, expiry_of, new_question, record_key
 from adapter.timeouts import ATTEMPTS, CONNECT_TIMEOUT, READ_TIMEOUT
 from lambdas.context import may_open_now
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
     Item = dict[str, AttributeValueTypeDef]
+
+
+_MAX_NAME = 80
 
 
 class InvalidInputRequest(Exception):
@@ -47,16 +51,28 @@ class Payload(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     task_id: str = Field(alias="taskId", min_length=1)
-    token: str = Field(min_length=1)
+    token: str = Field(min_length=1, max_length=2048)
     method: str = "elicitation/create"
     params: dict[str, Any] = Field(default_factory=dict)
     entered_at: str | None = Field(None, alias="enteredAt")
-    timeout_seconds: int | None = Field(None, alias="timeoutSeconds", gt=0)
+    timeout_seconds: int | None = Field(None, alias="timeoutSeconds", strict=True, gt=0, le=99_999_999)
+
+    @field_validator("entered_at")
+    @classmethod
+    def _is_a_time(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                datetime.fromisoformat(value)
+            except ValueError:
+                raise ValueError("give `$$.State.EnteredTime`") from None
+        return value
 
 
 def handler(event: object, _context: object) -> dict[str, str]:
     """Write the question under its task. Raises InvalidInputRequest, UnknownTask."""
-    payload = _checked(event)
+    payload, params = _checked(event)
+    if len(payload.task_id) > _MAX_NAME:
+        raise UnknownTask("taskId is longer than the name of any execution")
     table = os.environ["ADAPTER_TABLE"]
     reply = _dynamodb().get_item(
         TableName=table,
@@ -67,7 +83,7 @@ def handler(event: object, _context: object) -> dict[str, str]:
     expires_at = expiry_of(reply.get("Item", {}))
     if expires_at <= time.time():
         raise UnknownTask(f"{payload.task_id!r} is not a task of this adapter, or is over")
-    _register(table, _item(payload, expires_at))
+    _register(table, _item(payload, params, expires_at))
     return {"status": "registered"}
 
 
@@ -80,24 +96,30 @@ def _register(table: str, item: Item) -> None:
         return
 
 
-def _checked(event: object) -> Payload:
+def _checked(event: object) -> tuple[Payload, str]:
+    """The payload, and its `params` as the JSON text that the server will check again."""
+    try:
+        orjson.dumps(event)
+    except TypeError as error:
+        raise InvalidInputRequest(f"payload: cannot be kept as JSON: {error}") from None
     try:
         payload = Payload.model_validate(event)
     except ValidationError as error:
         where, rule = first_problem(error)
         raise InvalidInputRequest(f"{where or 'payload'}: {rule}") from None
-    problem = request_problem(payload.method, payload.params)
+    params = orjson.dumps(payload.params).decode()
+    problem = QuestionPolicy().request_problem(payload.method, params)
     if problem is not None:
         raise InvalidInputRequest(problem)
-    return payload
+    return payload, params
 
 
-def _item(payload: Payload, expires_at: int) -> Item:
+def _item(payload: Payload, params: str, expires_at: int) -> Item:
     return new_question(
         payload.task_id,
         token=payload.token,
         method=payload.method,
-        params=orjson.dumps(payload.params).decode(),
+        params=params,
         entered_at=payload.entered_at,
         timeout_seconds=payload.timeout_seconds,
         expires_at=expires_at,

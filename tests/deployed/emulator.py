@@ -10,7 +10,6 @@ starts it, so it listens on 127.0.0.1 only.
 from __future__ import annotations
 
 import argparse
-import http.client
 import os
 import shutil
 import signal
@@ -18,12 +17,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
+
+from tests.support.served import ServerError, wait_until_healthy
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ROOT / ".venv-e2e"
@@ -44,15 +44,11 @@ _READY_SECONDS = 60.0
 _ROOM_BYTES = 2_000_000_000
 
 
-class EmulatorError(Exception):
-    """The emulator did not come up."""
-
-
 @contextmanager
 def emulated(port: int, output: IO[bytes] | None = None) -> Iterator[str]:
     """A fresh account until the end of the block; the URL of all its services. What it prints goes to `output`.
 
-    Raises EmulatorError.
+    Raises ServerError.
     """
     _refuse_taken(port)
     with tempfile.TemporaryDirectory(prefix="emulator-", dir=_memory()) as folder:
@@ -66,7 +62,7 @@ def emulated(port: int, output: IO[bytes] | None = None) -> Iterator[str]:
             start_new_session=True,
         )
         try:
-            _wait_until_ready(process, port)
+            wait_until_healthy(process, port, path="/_ministack/health", within=_READY_SECONDS)
             yield f"http://{HOST}:{port}"
         finally:
             _end(process)
@@ -100,16 +96,6 @@ def _environment(port: int, folder: str) -> Mapping[str, str]:
     }
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
-    while not _is_healthy(port):
-        if process.poll() is not None:
-            raise EmulatorError(f"the emulator ended at once (exit code {process.returncode})")
-        if time.monotonic() > deadline:
-            raise EmulatorError(f"the emulator was not ready within {_READY_SECONDS:g} s")
-        time.sleep(0.05)
-
-
 def _refuse_taken(port: int) -> None:
     """Or another emulator that is there already would be taken for this one."""
     with socket.socket() as probe:
@@ -117,18 +103,7 @@ def _refuse_taken(port: int) -> None:
         try:
             probe.bind((HOST, port))
         except OSError:
-            raise EmulatorError(f"port {port} is taken; choose another: make emulator PORT=4567") from None
-
-
-def _is_healthy(port: int) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=2)
-    try:
-        connection.request("GET", "/_ministack/health")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+            raise ServerError(f"port {port} is taken; choose another: make emulator PORT=4567") from None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -150,7 +125,7 @@ def main() -> int:
             sys.stdout.write(f"\nIn another terminal, in this directory:\nexport {exports} PATH={PATH}\n\n")
             sys.stdout.flush()
             signal.pause()
-    except EmulatorError as problem:
+    except ServerError as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
     except KeyboardInterrupt:

@@ -67,6 +67,35 @@ def test_output_that_is_said_to_be_missing_is_not_taken_from_the_event() -> None
     assert not read_status_event(_with(output='"cut', outputDetails={"included": False})).complete
 
 
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("stopDate", 10**18),
+        ("stopDate", -1),
+        ("stopDate", "yesterday"),
+        ("output", 7),
+        ("output", {"a": 1}),
+        ("outputDetails", [1]),
+        ("outputDetails", "text"),
+        ("error", 7),
+        ("cause", ["because"]),
+    ],
+)
+def test_members_of_another_kind_are_as_good_as_missing(member: str, value: object) -> None:
+    told, without = read_status_event(_with(**{member: value})), read_status_event(_with(**{member: None}))
+    assert told == without
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("name", ""), ("name", "n" * 81), ("executionArn", "x"), ("executionArn", "arn:aws:states")],
+)
+@pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED"])
+def test_what_names_no_execution_is_no_status_event(member: str, value: str, status: str) -> None:
+    with pytest.raises(NotAStatusEvent):
+        read_status_event(_with(**{member: value, "status": status}))
+
+
 def test_no_account_or_arn_is_told_to_clients() -> None:
     cause = "arn:aws:lambda:eu-central-1:123456789012:function:report in 123456789012"
     outcome = read_status_event(_with(status="FAILED", error="Broken", cause=cause)).outcome

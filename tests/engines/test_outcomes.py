@@ -72,6 +72,8 @@ def test_output_is_json_text_as_it_was_or_made_into_a_json_string(given: str, ke
         ('{"on":"arn:aws-us-gov:s3:::bucket/key","x":1}', '{"on":"[redacted]","x":1}'),
         ("arn:aws-cn:iam::999999999999:role/x,arn:aws:iam::1:y", "[redacted],[redacted]"),
         (f"account {ACCOUNT}, not {ACCOUNT}0", f"account [redacted], not {ACCOUNT}0"),
+        ("ARN:AWS:iam::999999999999:role/x", "[redacted]"),
+        ("at arn%3Aaws%3Alambda%3Aeu-west-1%3A999999999999%3Afunction%3Af.", "at [redacted]"),
         ("learn: nothing", "learn: nothing"),
         ("cut off \ud83d", "cut off ?"),
     ],

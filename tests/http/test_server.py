@@ -79,6 +79,16 @@ async def test_an_unknown_path_is_404_with_a_json_rpc_body(site: Site, path: str
 
 
 @pytest.mark.requirement("R-45", "R-12")
+async def test_a_slash_at_the_end_makes_no_difference(site: Site) -> None:
+    """And is not redirected: that would name the address behind a balancer, which is a plain http one."""
+    request = site.mcp.request("tools/list")
+    assert request.headers is not None
+    headers = {name: value for name, value in request.headers.items() if name != "host"}
+    response = await site.client.post(f"{site.url}/", content=request.body, headers=headers)
+    assert response.status_code == 200
+    assert response.json()["result"]["tools"]
+
+
 async def test_an_unknown_method_is_404_with_its_json_rpc_error(site: Site) -> None:
     response = await site.post("prompts/list", identifier=7)
 

@@ -94,6 +94,34 @@ async def _table(store: DynamoTaskStore) -> str:
     return store._table
 
 
+_ODD = {
+    "a number over 64 bits": {"params": form("x", properties={"n": {"type": "integer", "maximum": 10**20}})},
+    "deep nesting": {
+        "params": {**form("x", sure="boolean"), "_meta": {"a": json.loads("[" * 400 + "]" * 400)}}
+    },
+    "half a character": {"params": {**form("x", sure="boolean"), "_meta": {"a": "\ud800"}}},
+    "half a character as the time": {"enteredAt": "\ud800"},
+    "a time that is none": {"enteredAt": "yesterday"},
+    "a truth as a number": {"timeoutSeconds": True},
+    "a time beyond any": {"timeoutSeconds": 10**40},
+    "a token that is none": {"token": "x" * 2049},
+}
+
+
+@pytest.mark.parametrize("changes", _ODD.values(), ids=_ODD)
+def test_what_cannot_be_asked_fails_with_the_documented_error(
+    container: Store, record: TaskRecord, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(app.InvalidInputRequest):
+        app.handler(_payload(record, **changes), None)
+    assert _task(container, record).questions == ()
+
+
+def test_what_cannot_be_the_id_of_a_task_is_unknown(record: TaskRecord) -> None:
+    with pytest.raises(app.UnknownTask):
+        app.handler(_payload(record, taskId="mcp-" + "x" * 3000), None)
+
+
 def test_the_time_is_optional(container: Store, record: TaskRecord) -> None:
     app.handler(_payload(record), None)
     question = _question(container, record)

@@ -11,7 +11,7 @@ import pytest
 
 from adapter.errors import EngineUnavailable, StoreUnavailable
 from adapter.tasks.questions import MAX_ANSWER_BYTES, OFFER_MS
-from tests.support.adapter import Json, Mcp, accepted, form, tool
+from tests.support.adapter import Answer, Json, Mcp, accepted, form, tool
 from tests.support.legacy import FORMS, RELATED, LegacyClient, timed
 from tests.support.virtual_time import in_virtual_time
 
@@ -364,40 +364,32 @@ async def test_an_answer_that_the_job_system_cannot_take_now_is_kept(
 
 
 @pytest.mark.requirement("L-10")
-async def test_an_answer_that_cannot_be_written_is_asked_for_again_at_once(
-    mcp: Mcp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_that_cannot_be_written_is_asked_for_again_at_once(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
-    mcp.ask(task_id)
-    (question,) = await client.asked(task_id)
-
-    async def unreachable(*_: object, **__: object) -> None:
-        raise StoreUnavailable
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mcp.store, "record_answer", unreachable)
-        answered = await client.post({"jsonrpc": "2.0", "id": question["id"], "result": YES})
-
+    answered = await _answered_without(mcp, client, task_id, "record_answer")
     assert answered.status == 202
     assert len(await client.asked(task_id)) == 1
 
 
 @pytest.mark.requirement("L-10")
-async def test_an_answer_that_can_neither_be_written_nor_asked_for_again_is_refused(
-    mcp: Mcp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_that_can_neither_be_written_nor_asked_for_again_is_refused(mcp: Mcp) -> None:
     client, task_id = await begun(mcp)
+    answered = await _answered_without(mcp, client, task_id, "record_answer", "release_offer")
+    assert answered.status == 503
+
+
+async def _answered_without(mcp: Mcp, client: LegacyClient, task_id: str, *operations: str) -> Answer:
+    """What becomes of an answer while these operations of the store fail."""
     mcp.ask(task_id)
     (question,) = await client.asked(task_id)
 
     async def unreachable(*_: object, **__: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(mcp.store, "record_answer", unreachable)
-    monkeypatch.setattr(mcp.store, "release_offer", unreachable)
-    answered = await client.post({"jsonrpc": "2.0", "id": question["id"], "result": YES})
-
-    assert answered.status == 503
+    with pytest.MonkeyPatch.context() as patch:
+        for operation in operations:
+            patch.setattr(mcp.store, operation, unreachable)
+        return await client.post({"jsonrpc": "2.0", "id": question["id"], "result": YES})
 
 
 @pytest.mark.requirement("L-49", "B-57")

@@ -76,6 +76,8 @@ async def test_loopback_origins_are_fine_by_default(mcp: Mcp, origin: str | None
 @pytest.mark.parametrize(
     "origin",
     [
+        "http://localhost:3000@evil.example.com",
+        "http://localhost@evil",
         "https://evil.example.com",
         "http://localhost.evil.example.com",
         "http://evil.example.com:8000",
@@ -122,6 +124,19 @@ async def test_single_origins_can_be_allowed(written: str) -> None:
     assert await status(mcp, origin="https://inspector.example.com") == 200
     assert await status(mcp, origin="http://inspector.example.com") == 403
     assert await status(mcp, origin="https://inspector.example.com:8443") == 403
+
+
+@pytest.mark.parametrize(
+    ("listed", "sent"),
+    [
+        ("https://inspector.example.com:443", "https://inspector.example.com"),
+        ("https://inspector.example.com", "https://inspector.example.com:443"),
+        ("http://inspector.example.com:80", "http://inspector.example.com"),
+    ],
+)
+async def test_the_port_that_a_scheme_implies_makes_no_difference(listed: str, sent: str) -> None:
+    mcp = Mcp(tool(), allowed_origins=listed)
+    assert await status(mcp, origin=sent) == 200
 
 
 async def test_any_origin_can_be_allowed() -> None:

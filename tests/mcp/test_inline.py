@@ -330,6 +330,16 @@ async def test_a_client_that_leaves_cancels_its_call_as_the_tool_says(
     behaviour: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     mcp = quick(on_disconnect=behaviour)
+    answer = await left_call(mcp)
+
+    assert (answer.status, answer.messages) == (202, [])
+    assert len(mcp.engine.stopped) == (behaviour == "stop")
+    assert errors(caplog) == []
+    await nobody_follows(mcp)
+
+
+async def left_call(mcp: Mcp) -> Answer:
+    """What a call comes to whose client leaves while it waits."""
     gone = asyncio.Event()
 
     async def disconnected() -> None:
@@ -338,12 +348,7 @@ async def test_a_client_that_leaves_cancels_its_call_as_the_tool_says(
     calling = call(mcp, disconnected=disconnected)
     await until(lambda: mcp.followers > 0)
     gone.set()
-    answer = await calling
-
-    assert (answer.status, answer.messages) == (202, [])
-    assert len(mcp.engine.stopped) == (behaviour == "stop")
-    assert errors(caplog) == []
-    await nobody_follows(mcp)
+    return await calling
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -390,16 +395,8 @@ async def test_a_client_that_leaves_while_the_job_cannot_be_stopped_leaves_a_wis
 ) -> None:
     mcp = quick()
     monkeypatch.setattr(mcp.engine, "stop", unavailable)
-    gone = asyncio.Event()
 
-    async def disconnected() -> None:
-        await gone.wait()
-
-    calling = call(mcp, disconnected=disconnected)
-    await until(lambda: mcp.followers > 0)
-    gone.set()
-
-    assert (await calling).status == 202
+    assert (await left_call(mcp)).status == 202
     assert mcp.store.tasks[mcp.only_task].cancel_requested_at is not None
 
 

@@ -17,7 +17,7 @@ _END_SECONDS = 10.0
 
 
 class ServerError(Exception):
-    """The server did not come up. The message holds the end of what it printed."""
+    """The server did not come up. The message of `served` holds the end of what it printed."""
 
 
 def dev_server(tools: Path, port: int) -> list[str]:
@@ -54,27 +54,37 @@ def served(
             env={**os.environ, **(settings or {})},
         )
         try:
-            _wait_until_ready(process, port, log, within)
+            _ready(process, port, log, within)
             yield f"http://{_HOST}:{port}/mcp"
         finally:
             _end(process)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path, within: float) -> None:
+def _ready(process: subprocess.Popen[bytes], port: int, log: Path, within: float) -> None:
+    try:
+        wait_until_healthy(process, port, within=within)
+    except ServerError as error:
+        raise ServerError(f"{error}:\n{_tail(log)}") from None
+
+
+def wait_until_healthy(
+    process: subprocess.Popen[bytes], port: int, *, path: str = "/healthz", within: float
+) -> None:
+    """Raises ServerError if it ends early or is not healthy `within` so many seconds."""
     deadline = time.monotonic() + within
-    while not is_healthy(port):
+    while not is_healthy(port, path):
         if process.poll() is not None:
-            raise ServerError(f"the server ended at once (exit code {process.returncode}):\n{_tail(log)}")
+            raise ServerError(f"the server ended at once (exit code {process.returncode})")
         if time.monotonic() > deadline:
-            raise ServerError(f"the server was not ready within {within:g} s:\n{_tail(log)}")
+            raise ServerError(f"the server was not ready within {within:g} s")
         time.sleep(0.05)
 
 
-def is_healthy(port: int) -> bool:
+def is_healthy(port: int, path: str = "/healthz") -> bool:
     """Whether a server on this port says so now."""
     connection = http.client.HTTPConnection(_HOST, port, timeout=2)
     try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False

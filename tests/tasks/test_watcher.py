@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -15,23 +15,15 @@ from adapter.errors import StoreUnavailable, TaskNotFound
 from adapter.tasks.engine import Snapshot
 from adapter.tasks.model import Task
 from adapter.tasks.watcher import Watcher
-from tests.support.memory import ManualClock
-from tests.support.virtual_time import in_virtual_time
+from tests.support.virtual_time import LoopClock, in_virtual_time
 from tests.tasks.world import ANSWER, OWNER, World, store_down
-
-
-class _LoopClock(ManualClock):
-    """Moves with the event loop's time."""
-
-    def __call__(self) -> int:
-        return self.now + round(asyncio.get_running_loop().time() * 1000)
 
 
 class Stage:
     """A world on the loop's time, with a watcher and the means to follow tasks."""
 
     def __init__(self, **settings: Any) -> None:
-        self.world = World(_LoopClock())
+        self.world = World(LoopClock())
         self.watcher = Watcher(self.world.service, clock=self.world.clock, **settings)
 
     def follow(self, task: Task, owner: str = OWNER) -> AsyncGenerator[Task, None]:
@@ -44,6 +36,21 @@ class Stage:
     async def _collected(self, task: Task) -> list[tuple[float, Task]]:
         async with aclosing(self.follow(task)) as changes:
             return [(_now(), state) async for state in changes]
+
+    @contextmanager
+    def slow_reads(self) -> Iterator[asyncio.Event]:
+        """Reads that begin in the block show the task as it was then, once the event is set."""
+        get = self.world.service.get
+        late = asyncio.Event()
+
+        async def slow(task_id: str, owner: str) -> Task:
+            seen = await get(task_id, owner)
+            await late.wait()
+            return seen
+
+        self.world.service.get = slow  # type: ignore[method-assign]
+        yield late
+        self.world.service.get = get  # type: ignore[method-assign]
 
     async def reads_until(self, seconds: float) -> int:
         before = self.world.memory.reads
@@ -184,18 +191,9 @@ async def test_who_joins_while_another_has_not_taken_the_end_yet_gets_the_end_to
     task = await stage.world.create()
     async with aclosing(stage.follow(task)) as idle:
         await anext(idle)
-        get = stage.world.service.get
-        late = asyncio.Event()
-
-        async def slow(task_id: str, owner: str) -> Task:
-            seen = await get(task_id, owner)
-            await late.wait()
-            return seen
-
-        stage.world.service.get = slow  # type: ignore[method-assign]
-        states = stage.collect(task)
-        await _at(_now() + 0.01)
-        stage.world.service.get = get  # type: ignore[method-assign]
+        with stage.slow_reads() as late:
+            states = stage.collect(task)
+            await _at(_now() + 0.01)
         stage.world.end(task)
         await _at(10)
         late.set()
@@ -208,18 +206,9 @@ async def test_a_read_that_began_before_a_follower_joined_never_takes_it_back_in
     stage = Stage()
     task = await stage.world.create()
     first = stage.collect(task)
-    get = stage.world.service.get
-    late = asyncio.Event()
-
-    async def slow(task_id: str, owner: str) -> Task:
-        seen = await get(task_id, owner)
-        await late.wait()
-        return seen
-
     await _at(1)
-    stage.world.service.get = slow  # type: ignore[method-assign]
-    await _at(2)
-    stage.world.service.get = get  # type: ignore[method-assign]
+    with stage.slow_reads() as late:
+        await _at(2)
     stage.world.ask(task)
     second = stage.collect(task)
     await _at(3)
