@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from .exits import CommandError, ExitCode
 
 JsonObject = dict[str, Any]
 Notify = Callable[[JsonObject], None]
+OnSent = Callable[[], None]
 
 TASKS: JsonObject = {"extensions": {TASKS_EXTENSION: {}}}
 FORMS: JsonObject = {"elicitation": {"form": {}, "url": {}}}
@@ -94,10 +96,14 @@ class McpClient:
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
         on_notification: Notify | None = None,
+        on_sent: OnSent | None = None,
     ) -> JsonObject:
-        """The result; `on_notification` asks for progress. Raises ServerUnreachable, RequestRefused."""
+        """The result; `on_notification` asks for progress, `on_sent` is called as soon as the server may have got it.
+
+        Raises ServerUnreachable, RequestRefused.
+        """
         meta = {"progressToken": "call"} if on_notification is not None else {}
-        async with aclosing(self._exchange(method, params, meta, name, headers)) as messages:
+        async with aclosing(self._exchange(method, params, meta, name, headers, on_sent)) as messages:
             async for message in messages:
                 if "method" not in message:
                     return _result(message)
@@ -118,13 +124,23 @@ class McpClient:
         return tools
 
     async def call_tool(
-        self, tool: JsonObject, params: JsonObject, *, on_notification: Notify | None = None
+        self,
+        tool: JsonObject,
+        params: JsonObject,
+        *,
+        on_notification: Notify | None = None,
+        on_sent: OnSent | None = None,
     ) -> JsonObject:
         """`tools/call` of a listed tool; `params` hold its arguments, answers and state."""
         headers = _mirrored(tool, params.get("arguments", {}))
         params = {"name": tool["name"], **params}
         return await self.request(
-            "tools/call", params, name=tool["name"], headers=headers, on_notification=on_notification
+            "tools/call",
+            params,
+            name=tool["name"],
+            headers=headers,
+            on_notification=on_notification,
+            on_sent=on_sent,
         )
 
     async def on_task(self, method: str, task_id: str, **params: object) -> JsonObject:
@@ -145,6 +161,7 @@ class McpClient:
         meta: JsonObject,
         name: str | None,
         headers: Mapping[str, str] | None,
+        on_sent: OnSent | None = None,
     ) -> AsyncGenerator[JsonObject, None]:
         envelope = {
             VERSION_KEY: MODERN_VERSION,
@@ -170,7 +187,11 @@ class McpClient:
         try:
             # A redirect would take arguments, answers and credentials to who knows whom.
             async with self._session.post(
-                self._url, data=body, headers={**standard, **proof}, allow_redirects=False
+                self._url,
+                data=body,
+                headers={**standard, **proof},
+                allow_redirects=False,
+                trace_request_ctx=on_sent,
             ) as response:
                 if response.status in _NOT_ADMITTED:
                     raise NotAdmitted(response.status, await response.read(), self._authorization.remedy)
@@ -190,8 +211,22 @@ async def connected(
     local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
     connector = aiohttp.TCPConnector(force_close=True)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=not local) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, trust_env=not local, trace_configs=[_tracing()]
+    ) as session:
         yield McpClient(session, url, capabilities, authorization or Anonymous())
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    """Calls what a request was given as `trace_request_ctx` once its connection stands and its head is written."""
+
+    async def sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        if context.trace_request_ctx is not None:
+            context.trace_request_ctx()
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(sent)
+    return tracing
 
 
 async def _replies(response: aiohttp.ClientResponse) -> AsyncIterator[JsonObject]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .signals import handled
 
@@ -63,12 +63,13 @@ class Wishes:
         return line
 
 
-async def unless(wish: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`. Raises Interrupted if `wish` comes first, and where the work does."""
-    task, waiting = asyncio.create_task(work), asyncio.create_task(wish.wait())
-    await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+async def unless(wish: asyncio.Event, work: Awaitable[T], *, within: float | None = None) -> T:
+    """The result of `work`. Raises Interrupted if `wish` comes first or `within` seconds are over, and where the
+    work does."""
+    task, waiting = asyncio.ensure_future(work), asyncio.create_task(wish.wait())
+    await asyncio.wait((task, waiting), timeout=within, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
-    if not wish.is_set():
+    if task.done() and not wish.is_set():
         return await task
     while not task.done():  # again, since a library may take a cancellation for its own time-out
         task.cancel()

@@ -247,3 +247,20 @@ async def test_a_tool_with_a_broken_header_annotation_cannot_be_called() -> None
         with pytest.raises(CommandError, match="tool 'a' cannot be called: x: x-mcp-header needs type"):
             await client.call_tool({"name": "a", "inputSchema": schema}, {"arguments": {"x": 1}})
     assert requests == []
+
+
+async def test_a_call_tells_when_the_server_may_have_got_it() -> None:
+    handler, requests, _ = _answering({"result": {"content": []}})
+    sent: list[int] = []
+    async with _client_of(handler) as client:
+        tool = {"name": "a", "inputSchema": {"type": "object"}}
+        await client.call_tool(tool, {}, on_sent=lambda: sent.append(len(requests)))
+    assert sent == [0]
+
+
+async def test_a_call_without_a_connection_is_not_sent() -> None:
+    sent: list[bool] = []
+    async with connected("http://127.0.0.1:9/mcp", TASKS) as client:
+        with pytest.raises(ServerUnreachable):
+            await client.call_tool({"name": "a", "inputSchema": {}}, {}, on_sent=lambda: sent.append(True))
+    assert sent == []
