@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import ssl
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -37,6 +39,8 @@ _NOT_ADMITTED = (401, 403)
 _REDIRECTS = range(300, 400)
 _INTERNAL_ERROR = -32603
 _MAX_PAGES = 100
+_PLAIN_TEXT = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST")
+"""What OpenSSL calls a reply that is no TLS, depending on its version."""
 
 
 class ServerUnreachable(CommandError):
@@ -257,11 +261,27 @@ def _redirected(url: str, response: aiohttp.ClientResponse) -> ServerUnreachable
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    """Why there is no connection, in words: aiohttp hides the cause, and the codes of TLS are no error numbers."""
+    hidden = (getattr(error, name, None) for name in ("certificate_error", "os_error", "__cause__"))
+    cause = next((one for one in hidden if isinstance(one, OSError)), error)
+    if isinstance(error, aiohttp.ClientConnectorDNSError) or isinstance(cause, socket.gaierror):
         return "there is no host of that name"
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return str(error) or "no answer in time"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failed: {_tls_reason(cause)}"
+    if isinstance(cause, TimeoutError) and not cause.errno:
+        return "no answer in time"
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno)
+    return str(error) or type(error).__name__
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    if error.reason in _PLAIN_TEXT:
+        return f"{reason}; the server speaks no TLS here, perhaps the URL begins with http://"
+    return reason
 
 
 def _parsed(body: bytes, status: int) -> JsonObject:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +23,8 @@ from adapter.cli.client import (
     connected,
 )
 from adapter.cli.exits import CommandError
+
+from .certificates import own_certificate
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -167,6 +173,67 @@ async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
     async with connected("http://no-such-host.invalid/mcp", TASKS) as client:
         with pytest.raises(ServerUnreachable, match="there is no host of that name"):
             await client.request("tools/list", {})
+
+
+async def _refusal(url: str) -> ServerUnreachable:
+    async with connected(url, TASKS) as client:
+        with pytest.raises(ServerUnreachable) as refused:
+            await client.request("tools/list", {})
+    return refused.value
+
+
+@contextmanager
+def _port(reply: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a server that takes one connection, gives this reply, and waits until the client goes."""
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            talking = tls.wrap_socket(connection, server_side=True) if tls else connection
+            with talking:
+                talking.recv(1)
+                talking.sendall(reply)
+                while talking.recv(65536):
+                    pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(60)
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_told_as_that(tmp_path: Path) -> None:
+    with _port(b"", own_certificate(tmp_path)) as port:
+        refusal = await _refusal(f"https://127.0.0.1:{port}/mcp")
+    assert "certificate verify failed: self-signed certificate" in str(refusal)
+
+
+async def test_tls_to_a_server_that_speaks_none_is_told_as_that() -> None:
+    with _port(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
+        refusal = await _refusal(f"https://127.0.0.1:{port}/mcp")
+    assert "the server speaks no TLS here, perhaps the URL begins with http://" in str(refusal)
+
+
+async def test_a_server_that_wants_a_certificate_of_ours_is_told_as_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = own_certificate(tmp_path)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.maximum_version = ssl.TLSVersion.TLSv1_2
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
+    with _port(b"", tls) as port:
+        refusal = await _refusal(f"https://127.0.0.1:{port}/mcp")
+    assert "TLS failed: " in str(refusal)
+
+
+async def test_a_server_that_says_nothing_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapter.cli.client._SILENCE_SECONDS", 0.05)
+    with _port(b"") as port:
+        refusal = await _refusal(f"http://127.0.0.1:{port}/mcp")
+    assert str(refusal).endswith("/mcp: no answer in time")
 
 
 @pytest.mark.parametrize(
