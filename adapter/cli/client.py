@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
+from pydantic import BaseModel
 
 from adapter import __version__
 from adapter.mcp.meta import CAPABILITIES_KEY, MODERN_VERSION, PREFIX, TASKS_EXTENSION, VERSION_KEY
@@ -22,6 +23,7 @@ from adapter.tools.schema import header_parameters
 
 from .authorization import Anonymous, Authorization
 from .exits import CommandError, ExitCode
+from .replies import Message, Task, ToolsPage, kind_of_call, problem
 
 JsonObject = dict[str, Any]
 Notify = Callable[[JsonObject], None]
@@ -49,6 +51,14 @@ class ServerUnreachable(CommandError):
     def __init__(self, message: str, *, passing: bool = True) -> None:
         super().__init__(message, ExitCode.UNREACHABLE)
         self.passing = passing
+
+
+class UnfitReply(ServerUnreachable):
+    """The server, or whatever answers in its place, does not speak MCP as it is prescribed."""
+
+    def __init__(self, method: str, problem: str) -> None:
+        text = f"the server answered {method} not as MCP prescribes: {problem}"
+        super().__init__(text, passing=False)
 
 
 class NotAdmitted(CommandError):
@@ -120,9 +130,9 @@ class McpClient:
         tools: list[JsonObject] = []
         params: JsonObject = {}
         for _ in range(_MAX_PAGES):
-            page = await self.request("tools/list", params)
+            page = _fit("tools/list", ToolsPage, await self.request("tools/list", params))
             tools += page["tools"]
-            if "nextCursor" not in page:
+            if page.get("nextCursor") is None:
                 break
             params = {"cursor": page["nextCursor"]}
         return tools
@@ -138,7 +148,7 @@ class McpClient:
         """`tools/call` of a listed tool; `params` hold its arguments, answers and state."""
         headers = _mirrored(tool, params.get("arguments", {}))
         params = {"name": tool["name"], **params}
-        return await self.request(
+        result = await self.request(
             "tools/call",
             params,
             name=tool["name"],
@@ -146,10 +156,12 @@ class McpClient:
             on_notification=on_notification,
             on_sent=on_sent,
         )
+        return _fit("tools/call", kind_of_call(result), result)
 
     async def on_task(self, method: str, task_id: str, **params: object) -> JsonObject:
         """`tasks/get`, `tasks/update` or `tasks/cancel`."""
-        return await self.request(method, {"taskId": task_id, **params}, name=task_id)
+        reply = await self.request(method, {"taskId": task_id, **params}, name=task_id)
+        return _fit(method, Task, reply) if method == "tasks/get" else reply
 
     async def listen(self, task_ids: list[str]) -> AsyncGenerator[JsonObject, None]:
         """Every message of one subscription, the closing result included."""
@@ -286,11 +298,19 @@ def _tls_reason(error: ssl.SSLError) -> str:
 
 def _parsed(body: bytes, status: int) -> JsonObject:
     message = _loaded(body)
-    if message.keys() & {"result", "error", "method"}:
+    if problem(Message, message) is None:
         return message
     raise ServerUnreachable(
         f"the server answered HTTP {status} without an MCP message", passing=status in _PASSING_STATUS
     )
+
+
+def _fit(method: str, kind: type[BaseModel], reply: JsonObject) -> JsonObject:
+    """The reply as it came, if it can be relied on."""
+    unfit = problem(kind, reply)
+    if unfit is not None:
+        raise UnfitReply(method, unfit)
+    return reply
 
 
 def _loaded(body: bytes) -> JsonObject:

@@ -20,6 +20,7 @@ from adapter.cli.client import (
     NotAdmitted,
     RequestRefused,
     ServerUnreachable,
+    UnfitReply,
     connected,
 )
 from adapter.cli.exits import CommandError
@@ -75,7 +76,7 @@ def _streaming(text: str, chunk: int = 10_000) -> Handler:
 
 
 async def test_each_request_says_who_calls_and_what_it_can_take() -> None:
-    handler, requests, bodies = _answering({"result": {}})
+    handler, requests, bodies = _answering({"result": {"taskId": "mcp-1", "status": "working"}})
     async with _client_of(handler) as client:
         await client.on_task("tasks/get", "mcp-1")
     meta = bodies[0]["params"]["_meta"]
@@ -91,7 +92,8 @@ async def test_each_request_says_who_calls_and_what_it_can_take() -> None:
 @pytest.mark.requirement("B-02")
 async def test_all_pages_of_the_list_are_read() -> None:
     handler, _, bodies = _answering(
-        {"result": {"tools": [{"name": "a"}], "nextCursor": ""}}, {"result": {"tools": [{"name": "b"}]}}
+        {"result": {"tools": [{"name": "a", "inputSchema": {}}], "nextCursor": ""}},
+        {"result": {"tools": [{"name": "b", "inputSchema": {}}], "nextCursor": None}},
     )
     async with _client_of(handler) as client:
         assert [tool["name"] for tool in await client.tools()] == ["a", "b"]
@@ -287,6 +289,125 @@ async def test_an_error_keeps_its_code_and_message(code: int, passing: bool) -> 
     problem = refused.value
     assert (problem.rpc_code, problem.rpc_message, problem.data) == (code, "no", {"a": 1})
     assert problem.passing is passing
+
+
+_NO_MESSAGE = "the server answered HTTP 200 without an MCP message"
+_TASK = {"resultType": "task", "taskId": "t", "status": "working"}
+_ASKING = {"resultType": "input_required"}
+
+
+def _form(**schema: Any) -> dict[str, Any]:
+    return {"q": {"method": "elicitation/create", "params": {"requestedSchema": schema}}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"error": "not found"},
+        {"error": None},
+        {"error": [1]},
+        {"error": {"code": "x"}},
+        {"error": {"message": 5}},
+        {"result": 5},
+        {"result": None},
+        {"method": 5},
+        {"method": "notifications/progress", "params": 5},
+        [1],
+        5,
+        None,
+        "text",
+    ],
+)
+async def test_json_that_is_no_message_is_told_as_that(message: Any) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(message)
+
+    async with _client_of(handler) as client:
+        with pytest.raises(ServerUnreachable, match=_NO_MESSAGE) as told:
+            await client.request("tools/list", {})
+    assert (told.value.code, told.value.passing) == (5, False)
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ({}, "tools: Field required"),
+        ({"tools": "all"}, "tools: "),
+        ({"tools": [5]}, "tools.0: "),
+        ({"tools": [{"inputSchema": {}}]}, "tools.0.name: Field required"),
+        ({"tools": [{"name": "a"}]}, "tools.0.inputSchema: Field required"),
+        ({"tools": [{"name": "a", "inputSchema": []}]}, "tools.0.inputSchema: "),
+        ({"tools": [], "nextCursor": 5}, "nextCursor: "),
+    ],
+)
+async def test_a_list_that_is_otherwise_than_prescribed_is_told(page: Any, told: str) -> None:
+    handler, _, _ = _answering({"result": page})
+    async with _client_of(handler) as client:
+        with pytest.raises(UnfitReply, match=f"answered tools/list not as MCP prescribes: {told}") as unfit:
+            await client.tools()
+    assert (unfit.value.code, unfit.value.passing) == (5, False)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"resultType": "task", "status": "working"},
+        {"resultType": "task", "taskId": 5, "status": "working"},
+        {"resultType": "task", "taskId": "t"},
+        {**_TASK, "status": "asleep"},
+        {**_TASK, "statusMessage": 5},
+        {**_TASK, "inputRequests": 5},
+        {**_TASK, "inputRequests": {"q": 5}},
+        {**_TASK, "inputRequests": {"q": {}}},
+        {**_TASK, "status": "completed", "result": 5},
+        {**_TASK, "status": "failed", "error": "no"},
+        {**_ASKING, "inputRequests": []},
+        {**_ASKING, "requestState": 5},
+        {**_ASKING, "inputRequests": {"q": {"method": "elicitation/create", "params": []}}},
+        {
+            **_ASKING,
+            "inputRequests": {"q": {"method": "elicitation/create", "params": {"url": "http://[::1"}}},
+        },
+        {**_ASKING, "inputRequests": _form(properties=[])},
+        {**_ASKING, "inputRequests": _form(required=5)},
+        {**_ASKING, "inputRequests": _form(properties={"x": 5})},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"enum": 5}})},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"oneOf": [5]}})},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"type": "array", "items": 5}})},
+        {"content": "text"},
+        {"content": ["text"]},
+        {"content": [{"type": "resource", "resource": 5}]},
+    ],
+)
+async def test_a_call_answered_otherwise_than_prescribed_is_told(result: Any) -> None:
+    handler, _, _ = _answering({"result": result})
+    async with _client_of(handler) as client:
+        with pytest.raises(UnfitReply, match="answered tools/call not as MCP prescribes: "):
+            await client.call_tool({"name": "a", "inputSchema": {}}, {})
+
+
+async def test_a_task_seen_again_is_checked_too_and_the_reply_to_a_wish_may_be_anything() -> None:
+    handler, _, _ = _answering({"result": {}}, {"result": {}})
+    async with _client_of(handler) as client:
+        assert await client.on_task("tasks/cancel", "t") == {}
+        with pytest.raises(UnfitReply, match="answered tasks/get not as MCP prescribes: taskId: "):
+            await client.on_task("tasks/get", "t")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {**_TASK, "ttlMs": None, "statusMessage": None, "other": [1]},
+        {**_ASKING, "inputRequests": {"q": {"method": "roots/list"}}},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"type": "array", "items": {"enum": ["a"]}}})},
+        {"content": [], "structuredContent": [1], "resultType": "complete"},
+        {},
+    ],
+)
+async def test_what_can_be_relied_on_arrives_as_it_was_sent(result: Any) -> None:
+    handler, _, _ = _answering({"result": result})
+    async with _client_of(handler) as client:
+        assert await client.call_tool({"name": "a", "inputSchema": {}}, {}) == result
 
 
 async def test_arguments_are_mirrored_in_headers_as_the_schema_says() -> None:
