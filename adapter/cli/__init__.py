@@ -13,4 +13,7 @@ def main() -> None:
     signals.end_at_once(sys.argv[1:])
     from .app import app
 
-    app(prog_name="adapter")
+    try:
+        app(prog_name="adapter")
+    finally:
+        signals.ended()

@@ -115,9 +115,8 @@ class _Call:
         self._follower: Follower | None = None
 
     async def run(self) -> ExitCode:
-        with self._wishes.heard():
-            final = await self._final()
-        return self._report(final)
+        with self._wishes.heard(settles=True):
+            return self._report(await self._final())
 
     async def _final(self) -> JsonObject:
         who = authorization(iam=self._options.iam, token=self._options.token)

@@ -33,8 +33,8 @@ class Wishes:
         self._prompting = False
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
-        """A block, in the running loop, in which signals do nothing else."""
+    def heard(self, *, settles: bool = False) -> Iterator[None]:
+        """A block, in the running loop, in which signals do nothing else. `settles`: see `handled`."""
         loop = asyncio.get_running_loop()
 
         def hear(number: int, _: FrameType | None) -> None:
@@ -44,7 +44,7 @@ class Wishes:
             if self._prompting:  # the one wait that the loop cannot end
                 raise KeyboardInterrupt
 
-        with handled(hear):
+        with handled(hear, settles=settles):
             yield
 
     def prompted(self, read: Callable[[], str]) -> str:
