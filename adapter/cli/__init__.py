@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from . import signals
+from . import signals, streams
 
 
 def main() -> None:
     """The console script `adapter`."""
+    streams.open_missing()
     signals.end_at_once(sys.argv[1:])
     from .app import app
 
-    app(prog_name="adapter")
+    try:
+        app(prog_name="adapter")
+    finally:
+        signals.ended()

@@ -20,10 +20,14 @@ from .authorization import authorization
 from .client import FORMS, TASKS, JsonObject, McpClient, RequestRefused, connected
 from .display import Display, Lines, Live
 from .exits import CommandError, ExitCode
-from .following import Follower
+from .following import CallOnItsWay, Follower
 from .output import console, plain
 from .prompts import Terminal
 from .wishes import Interrupted, Wishes, unless
+
+_REPLY_SECONDS = 30.0
+"""How long the reply to a call is waited for that is to be cancelled: functions start cold, gateways give up sooner."""
+_WAITING = "Waiting for the server's reply, to cancel; Ctrl-C again leaves at once."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +115,8 @@ class _Call:
         self._follower: Follower | None = None
 
     async def run(self) -> ExitCode:
-        with self._wishes.heard():
-            final = await self._final()
-        return self._report(final)
+        with self._wishes.heard(settles=True):
+            return self._report(await self._final())
 
     async def _final(self) -> JsonObject:
         who = authorization(iam=self._options.iam, token=self._options.token)
@@ -134,13 +137,36 @@ class _Call:
         try:
             return await unless(self._wishes.to_end, self._followed(client, follower))
         except Interrupted:
-            if follower.task_id is None:
-                text = "Left before there was a task; nothing more is known of the call."
-                raise CommandError(text, ExitCode.CANCELLED) from None
+            task_id = follower.task_id
+        if task_id is None:
+            started = await self._started(follower.on_its_way)
+            if started.get("resultType") != "task":
+                return {"status": "completed", "result": started}
+            task_id = follower.task_id = str(started["taskId"])
         try:
-            return await unless(self._wishes.to_leave, follower.cancel(follower.task_id))
+            return await unless(self._wishes.to_leave, follower.cancel(task_id))
         except Interrupted:
             raise CommandError("Left before its end was seen", ExitCode.CANCELLED) from None
+
+    async def _started(self, call: CallOnItsWay | None) -> JsonObject:
+        """What a call that is on its way has come to: a task to cancel, or a result.
+
+        Waits for the reply, but not long. Raises CommandError where it does not come, or tells that nothing runs.
+        """
+        if call is None:
+            raise _left("nothing was started")
+        patience = 0.0
+        if call.sent and not call.runs_inline and not call.reply.done():
+            patience = min(_REPLY_SECONDS, self._options.patience)
+            with self._display.paused():
+                typer.echo(_WAITING, err=True)
+        try:
+            reply = await unless(self._wishes.to_leave, call.reply, within=patience)
+        except Interrupted:
+            raise _left(_fate(call)) from None
+        if reply.get("resultType") == "input_required":
+            raise _left("nothing was started")
+        return reply
 
     async def _followed(self, client: McpClient, follower: Follower) -> JsonObject:
         if self._options.task is not None:
@@ -180,6 +206,19 @@ class _Call:
         summary, style = _summary(final, code)
         console(stderr=True).print(summary, style=style, soft_wrap=True)
         return code
+
+
+def _left(fate: str) -> CommandError:
+    return CommandError(f"Left before there was a task; {fate}", ExitCode.CANCELLED)
+
+
+def _fate(call: CallOnItsWay) -> str:
+    """What becomes of a call without a reply."""
+    if not call.sent:
+        return "nothing was started"
+    if call.runs_inline:
+        return "its connection is closed, which tells the server to stop"
+    return "nothing more is known of the call"
 
 
 def exit_code(final: Mapping[str, Any]) -> ExitCode:

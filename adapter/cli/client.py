@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
+import ssl
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
+from pydantic import BaseModel
 
 from adapter import __version__
 from adapter.mcp.meta import CAPABILITIES_KEY, MODERN_VERSION, PREFIX, TASKS_EXTENSION, VERSION_KEY
@@ -19,9 +23,11 @@ from adapter.tools.schema import header_parameters
 
 from .authorization import Anonymous, Authorization
 from .exits import CommandError, ExitCode
+from .replies import Message, Task, ToolsPage, kind_of_call, problem
 
 JsonObject = dict[str, Any]
 Notify = Callable[[JsonObject], None]
+OnSent = Callable[[], None]
 
 TASKS: JsonObject = {"extensions": {TASKS_EXTENSION: {}}}
 FORMS: JsonObject = {"elicitation": {"form": {}, "url": {}}}
@@ -35,6 +41,8 @@ _NOT_ADMITTED = (401, 403)
 _REDIRECTS = range(300, 400)
 _INTERNAL_ERROR = -32603
 _MAX_PAGES = 100
+_PLAIN_TEXT = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST")
+"""What OpenSSL calls a reply that is no TLS, depending on its version."""
 
 
 class ServerUnreachable(CommandError):
@@ -43,6 +51,14 @@ class ServerUnreachable(CommandError):
     def __init__(self, message: str, *, passing: bool = True) -> None:
         super().__init__(message, ExitCode.UNREACHABLE)
         self.passing = passing
+
+
+class UnfitReply(ServerUnreachable):
+    """The server, or whatever answers in its place, does not speak MCP as it is prescribed."""
+
+    def __init__(self, method: str, problem: str) -> None:
+        text = f"the server answered {method} not as MCP prescribes: {problem}"
+        super().__init__(text, passing=False)
 
 
 class NotAdmitted(CommandError):
@@ -94,10 +110,14 @@ class McpClient:
         name: str | None = None,
         headers: Mapping[str, str] | None = None,
         on_notification: Notify | None = None,
+        on_sent: OnSent | None = None,
     ) -> JsonObject:
-        """The result; `on_notification` asks for progress. Raises ServerUnreachable, RequestRefused."""
+        """The result; `on_notification` asks for progress, `on_sent` is called as soon as the server may have got it.
+
+        Raises ServerUnreachable, RequestRefused.
+        """
         meta = {"progressToken": "call"} if on_notification is not None else {}
-        async with aclosing(self._exchange(method, params, meta, name, headers)) as messages:
+        async with aclosing(self._exchange(method, params, meta, name, headers, on_sent)) as messages:
             async for message in messages:
                 if "method" not in message:
                     return _result(message)
@@ -110,26 +130,38 @@ class McpClient:
         tools: list[JsonObject] = []
         params: JsonObject = {}
         for _ in range(_MAX_PAGES):
-            page = await self.request("tools/list", params)
+            page = _fit("tools/list", ToolsPage, await self.request("tools/list", params))
             tools += page["tools"]
-            if "nextCursor" not in page:
+            if page.get("nextCursor") is None:
                 break
             params = {"cursor": page["nextCursor"]}
         return tools
 
     async def call_tool(
-        self, tool: JsonObject, params: JsonObject, *, on_notification: Notify | None = None
+        self,
+        tool: JsonObject,
+        params: JsonObject,
+        *,
+        on_notification: Notify | None = None,
+        on_sent: OnSent | None = None,
     ) -> JsonObject:
         """`tools/call` of a listed tool; `params` hold its arguments, answers and state."""
         headers = _mirrored(tool, params.get("arguments", {}))
         params = {"name": tool["name"], **params}
-        return await self.request(
-            "tools/call", params, name=tool["name"], headers=headers, on_notification=on_notification
+        result = await self.request(
+            "tools/call",
+            params,
+            name=tool["name"],
+            headers=headers,
+            on_notification=on_notification,
+            on_sent=on_sent,
         )
+        return _fit("tools/call", kind_of_call(result), result)
 
     async def on_task(self, method: str, task_id: str, **params: object) -> JsonObject:
         """`tasks/get`, `tasks/update` or `tasks/cancel`."""
-        return await self.request(method, {"taskId": task_id, **params}, name=task_id)
+        reply = await self.request(method, {"taskId": task_id, **params}, name=task_id)
+        return _fit(method, Task, reply) if method == "tasks/get" else reply
 
     async def listen(self, task_ids: list[str]) -> AsyncGenerator[JsonObject, None]:
         """Every message of one subscription, the closing result included."""
@@ -145,6 +177,7 @@ class McpClient:
         meta: JsonObject,
         name: str | None,
         headers: Mapping[str, str] | None,
+        on_sent: OnSent | None = None,
     ) -> AsyncGenerator[JsonObject, None]:
         envelope = {
             VERSION_KEY: MODERN_VERSION,
@@ -170,7 +203,11 @@ class McpClient:
         try:
             # A redirect would take arguments, answers and credentials to who knows whom.
             async with self._session.post(
-                self._url, data=body, headers={**standard, **proof}, allow_redirects=False
+                self._url,
+                data=body,
+                headers={**standard, **proof},
+                allow_redirects=False,
+                trace_request_ctx=on_sent,
             ) as response:
                 if response.status in _NOT_ADMITTED:
                     raise NotAdmitted(response.status, await response.read(), self._authorization.remedy)
@@ -190,8 +227,22 @@ async def connected(
     local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
     connector = aiohttp.TCPConnector(force_close=True)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=not local) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, trust_env=not local, trace_configs=[_tracing()]
+    ) as session:
         yield McpClient(session, url, capabilities, authorization or Anonymous())
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    """Calls what a request was given as `trace_request_ctx` once its connection stands and its head is written."""
+
+    async def sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        if context.trace_request_ctx is not None:
+            context.trace_request_ctx()
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(sent)
+    return tracing
 
 
 async def _replies(response: aiohttp.ClientResponse) -> AsyncIterator[JsonObject]:
@@ -222,20 +273,44 @@ def _redirected(url: str, response: aiohttp.ClientResponse) -> ServerUnreachable
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    """Why there is no connection, in words: aiohttp hides the cause, and the codes of TLS are no error numbers."""
+    hidden = (getattr(error, name, None) for name in ("certificate_error", "os_error", "__cause__"))
+    cause = next((one for one in hidden if isinstance(one, OSError)), error)
+    if isinstance(error, aiohttp.ClientConnectorDNSError) or isinstance(cause, socket.gaierror):
         return "there is no host of that name"
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return str(error) or "no answer in time"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failed: {_tls_reason(cause)}"
+    if isinstance(cause, TimeoutError) and not cause.errno:
+        return "no answer in time"
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno)
+    return str(error) or type(error).__name__
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    if error.reason in _PLAIN_TEXT:
+        return f"{reason}; the server speaks no TLS here, perhaps the URL begins with http://"
+    return reason
 
 
 def _parsed(body: bytes, status: int) -> JsonObject:
     message = _loaded(body)
-    if message.keys() & {"result", "error", "method"}:
+    if problem(Message, message) is None:
         return message
     raise ServerUnreachable(
         f"the server answered HTTP {status} without an MCP message", passing=status in _PASSING_STATUS
     )
+
+
+def _fit(method: str, kind: type[BaseModel], reply: JsonObject) -> JsonObject:
+    """The reply as it came, if it can be relied on."""
+    unfit = problem(kind, reply)
+    if unfit is not None:
+        raise UnfitReply(method, unfit)
+    return reply
 
 
 def _loaded(body: bytes) -> JsonObject:

@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Wrong options, configuration or environment."""
     CANCELLED = 3
-    """The task was cancelled, or was left: with a second Ctrl-C, or before there was one."""
+    """The task was cancelled, or left: with a second Ctrl-C, before there was one, or without the reply naming it."""
     INPUT_NEEDED = 4
     """A question is open and nobody here can answer it."""
     UNREACHABLE = 5
@@ -29,7 +29,7 @@ Exit codes:
   0  completed
   1  the tool reported an error, or the task failed
   2  wrong options, configuration or environment
-  3  cancelled, or left with a second Ctrl-C
+  3  cancelled, or left before its end was seen
   4  a question is open and nobody here can answer it
   5  the server cannot be reached, or refused the request"""
 """As the help of `call` shows them."""

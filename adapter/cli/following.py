@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .answers import AnswerSource
-from .client import JsonObject, McpClient, RequestRefused, ServerUnreachable
+from .client import JsonObject, McpClient, Notify, RequestRefused, ServerUnreachable
 from .display import Display
 from .exits import CommandError, ExitCode
 
@@ -18,6 +18,27 @@ _FIRST_LOOK = 0.5
 _DEFAULT_POLL = 1.0
 _MAX_ROUNDS = 20
 _INVALID_PARAMS = -32602
+
+
+class CallOnItsWay:
+    """A `tools/call` that goes on where nobody waits for it any more: its reply tells what there is to cancel."""
+
+    def __init__(self, client: McpClient, tool: JsonObject, params: JsonObject, notify: Notify) -> None:
+        self.sent = False
+        """Whether the server may have got it."""
+        self.runs_inline = False
+        """Whether the server tells how its work goes on: closing the connection then cancels that (R-42)."""
+        self._notify = notify
+        self.reply = asyncio.ensure_future(
+            client.call_tool(tool, params, on_notification=self._notified, on_sent=self._note_sent)
+        )
+
+    def _note_sent(self) -> None:
+        self.sent = True
+
+    def _notified(self, message: JsonObject) -> None:
+        self.runs_inline = True
+        self._notify(message)
 
 
 class Follower:
@@ -34,6 +55,8 @@ class Follower:
         self.task_id: str | None = None
         self.open_task: JsonObject | None = None
         """The task as last seen, while it waits for input."""
+        self.on_its_way: CallOnItsWay | None = None
+        """The last `tools/call`."""
 
     async def start(self, tool: JsonObject, arguments: JsonObject) -> JsonObject:
         """Call `tool`, answer what it asks first, and follow its task; the last state of the task.
@@ -100,7 +123,8 @@ class Follower:
                 problem = refusal.rpc_message
 
     async def _call(self, tool: JsonObject, params: JsonObject) -> JsonObject:
-        return await self._client.call_tool(tool, params, on_notification=self._notified)
+        self.on_its_way = CallOnItsWay(self._client, tool, params, self._notified)
+        return await asyncio.shield(self.on_its_way.reply)
 
     def _notified(self, message: JsonObject) -> None:
         params = message.get("params", {})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .signals import handled
 
@@ -33,8 +33,8 @@ class Wishes:
         self._prompting = False
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
-        """A block, in the running loop, in which signals do nothing else."""
+    def heard(self, *, settles: bool = False) -> Iterator[None]:
+        """A block, in the running loop, in which signals do nothing else. `settles`: see `handled`."""
         loop = asyncio.get_running_loop()
 
         def hear(number: int, _: FrameType | None) -> None:
@@ -44,7 +44,7 @@ class Wishes:
             if self._prompting:  # the one wait that the loop cannot end
                 raise KeyboardInterrupt
 
-        with handled(hear):
+        with handled(hear, settles=settles):
             yield
 
     def prompted(self, read: Callable[[], str]) -> str:
@@ -63,12 +63,13 @@ class Wishes:
         return line
 
 
-async def unless(wish: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`. Raises Interrupted if `wish` comes first, and where the work does."""
-    task, waiting = asyncio.create_task(work), asyncio.create_task(wish.wait())
-    await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+async def unless(wish: asyncio.Event, work: Awaitable[T], *, within: float | None = None) -> T:
+    """The result of `work`. Raises Interrupted if `wish` comes first or `within` seconds are over, and where the
+    work does."""
+    task, waiting = asyncio.ensure_future(work), asyncio.create_task(wish.wait())
+    await asyncio.wait((task, waiting), timeout=within, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
-    if not wish.is_set():
+    if task.done() and not wish.is_set():
         return await task
     while not task.done():  # again, since a library may take a cancellation for its own time-out
         task.cancel()

@@ -1,13 +1,16 @@
 """`adapter …` that sends itself one signal: `python -m tests.cli.interrupted NUMBER MOMENT …`.
 
-The moment is the first audit event whose name and first argument have these words in them. The signal comes inside a
+The moment is the first audit event whose name and first argument have these words in them, or one of the interpreter's
+end: `atexit`, or `teardown` when modules are taken down and Python handles signals no more. The signal comes inside a
 destructor, where Python prints and forgets whatever is raised.
 """
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
+from functools import partial
 from typing import Any
 
 from adapter.cli import main
@@ -15,10 +18,10 @@ from adapter.cli import main
 
 class _Destroyed:
     def __init__(self, number: int) -> None:
-        self._number = number
+        self._raise = partial(signal.raise_signal, number)
 
     def __del__(self) -> None:
-        signal.raise_signal(self._number)
+        self._raise()
 
 
 def _send(number: int, moment: str) -> None:
@@ -33,6 +36,11 @@ def _send(number: int, moment: str) -> None:
 
 
 if __name__ == "__main__":
-    _send(int(sys.argv[1]), sys.argv[2])
+    if sys.argv[2] == "atexit":
+        atexit.register(_Destroyed, int(sys.argv[1]))
+    elif sys.argv[2] == "teardown":
+        kept = _Destroyed(int(sys.argv[1]))
+    else:
+        _send(int(sys.argv[1]), sys.argv[2])
     del sys.argv[1:3]
     main()

@@ -18,7 +18,7 @@ from adapter.main import Parts, assemble
 from adapter.mcp.endpoint import Endpoint
 from adapter.settings import Settings
 from adapter.tasks.engine import Refusal, Snapshot
-from adapter.tasks.model import Ending, Outcome, Question
+from adapter.tasks.model import Ending, Event, Outcome, Question
 from adapter.tools.catalog import Catalog
 from adapter.tools.tool import Tool
 from tests.support.memory import MemoryEngine, MemoryStore
@@ -36,10 +36,12 @@ APPROVAL = {
 }
 WEBSITE = {"mode": "url", "message": "Sign the contract", "url": "https://sign.example.com/c/17"}
 
+_HELD_SECONDS = 60.0
+
 
 class ScriptedJobs(MemoryEngine):
     """What each tool's job does: `echo` ends with its input, `fail` fails, `ask…` end with their answers,
-    `slow` runs until it is stopped, `stubborn` for ever."""
+    `slow` runs until it is stopped, `telling` as well and reports its progress, `stubborn` runs for ever."""
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__()
@@ -64,6 +66,8 @@ class ScriptedJobs(MemoryEngine):
         elif target == "protocol_error":
             cause = '{"code": 4711, "message": "no such ledger"}'
             self.end(execution, Outcome(Ending.FAILED, error="McpError", cause=cause))
+        elif target == "telling":
+            self.store.report(name, Event(key="event#1", kind="progress", message="Half way", progress=1))
         for number, params in enumerate(self.questions.get(target, [])):
             self.store.ask(name, _question(execution, number, params))
 
@@ -124,19 +128,25 @@ CATALOG = Catalog(
         ),
         _tool("confirmed", state_machine="echo", before_start=[CONFIRMED]),
         _tool("inline", state_machine="echo", task_support="forbidden"),
+        _tool("inline_telling", state_machine="telling", task_support="forbidden"),
         _tool("mirrored", state_machine="echo", input_schema=_MIRRORED),
     ]
 )
 
 
 class MemoryServer:
-    """A server in a thread of its own. `refusals`: HTTP statuses that answer the next requests of tasks/*."""
+    """A server in a thread of its own. `refusals`: HTTP statuses that answer the next requests of tasks/*.
+
+    While `open` is cleared, calls wait before anything is done for them, as behind a function that starts.
+    """
 
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.jobs = ScriptedJobs(self.store)
         self.refusals: list[int] = []
         self.methods: list[str] = []
+        self.open = threading.Event()
+        self.open.set()
         self._kept = (
             socket.socket()
         )  # bound, not listening: while the server is stopped nobody else gets the port
@@ -164,6 +174,7 @@ class MemoryServer:
         self.jobs.reset()
         self.refusals.clear()
         self.methods.clear()
+        self.open.set()
         if self._server is None:
             self.start()
 
@@ -204,6 +215,8 @@ class MemoryServer:
         async def middleware(scope: Scope, receive: Receive, send: Send) -> None:
             method = dict(scope.get("headers", [])).get(b"mcp-method", b"").decode()
             self.methods.append(method)
+            if method == "tools/call":
+                await asyncio.to_thread(self.open.wait, _HELD_SECONDS)
             if method.startswith("tasks/") and self.refusals:
                 await send({"type": "http.response.start", "status": self.refusals.pop(0), "headers": []})
                 await send({"type": "http.response.body", "body": b"busy"})

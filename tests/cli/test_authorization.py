@@ -67,7 +67,7 @@ async def test_the_server_can_verify_the_signature_of_every_request() -> None:
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/live/mcp"
         async with connected(url, TASKS, AwsSignature()) as client:
             await client.tools()
-            await client.on_task("tasks/get", "mcp-é")
+            await client.on_task("tasks/cancel", "mcp-é")
     finally:
         await runner.cleanup()
     assert len(seen) == 2

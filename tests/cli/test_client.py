@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +20,12 @@ from adapter.cli.client import (
     NotAdmitted,
     RequestRefused,
     ServerUnreachable,
+    UnfitReply,
     connected,
 )
 from adapter.cli.exits import CommandError
+
+from .certificates import own_certificate
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -69,7 +76,7 @@ def _streaming(text: str, chunk: int = 10_000) -> Handler:
 
 
 async def test_each_request_says_who_calls_and_what_it_can_take() -> None:
-    handler, requests, bodies = _answering({"result": {}})
+    handler, requests, bodies = _answering({"result": {"taskId": "mcp-1", "status": "working"}})
     async with _client_of(handler) as client:
         await client.on_task("tasks/get", "mcp-1")
     meta = bodies[0]["params"]["_meta"]
@@ -85,7 +92,8 @@ async def test_each_request_says_who_calls_and_what_it_can_take() -> None:
 @pytest.mark.requirement("B-02")
 async def test_all_pages_of_the_list_are_read() -> None:
     handler, _, bodies = _answering(
-        {"result": {"tools": [{"name": "a"}], "nextCursor": ""}}, {"result": {"tools": [{"name": "b"}]}}
+        {"result": {"tools": [{"name": "a", "inputSchema": {}}], "nextCursor": ""}},
+        {"result": {"tools": [{"name": "b", "inputSchema": {}}], "nextCursor": None}},
     )
     async with _client_of(handler) as client:
         assert [tool["name"] for tool in await client.tools()] == ["a", "b"]
@@ -169,6 +177,67 @@ async def test_a_host_that_does_not_exist_is_told_as_that() -> None:
             await client.request("tools/list", {})
 
 
+async def _refusal(url: str) -> ServerUnreachable:
+    async with connected(url, TASKS) as client:
+        with pytest.raises(ServerUnreachable) as refused:
+            await client.request("tools/list", {})
+    return refused.value
+
+
+@contextmanager
+def _port(reply: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a server that takes one connection, gives this reply, and waits until the client goes."""
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            talking = tls.wrap_socket(connection, server_side=True) if tls else connection
+            with talking:
+                talking.recv(1)
+                talking.sendall(reply)
+                while talking.recv(65536):
+                    pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(60)
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_told_as_that(tmp_path: Path) -> None:
+    with _port(b"", own_certificate(tmp_path)) as port:
+        refusal = await _refusal(f"https://127.0.0.1:{port}/mcp")
+    assert "certificate verify failed: self-signed certificate" in str(refusal)
+
+
+async def test_tls_to_a_server_that_speaks_none_is_told_as_that() -> None:
+    with _port(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
+        refusal = await _refusal(f"https://127.0.0.1:{port}/mcp")
+    assert "the server speaks no TLS here, perhaps the URL begins with http://" in str(refusal)
+
+
+async def test_a_server_that_wants_a_certificate_of_ours_is_told_as_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = own_certificate(tmp_path)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.maximum_version = ssl.TLSVersion.TLSv1_2
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
+    with _port(b"", tls) as port:
+        refusal = await _refusal(f"https://127.0.0.1:{port}/mcp")
+    assert "TLS failed: " in str(refusal)
+
+
+async def test_a_server_that_says_nothing_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapter.cli.client._SILENCE_SECONDS", 0.05)
+    with _port(b"") as port:
+        refusal = await _refusal(f"http://127.0.0.1:{port}/mcp")
+    assert str(refusal).endswith("/mcp: no answer in time")
+
+
 @pytest.mark.parametrize(
     ("who", "remedy"), [(BearerToken("abc"), "ADAPTER_TOKEN"), (AwsSignature(), "execute-api:Invoke")]
 )
@@ -222,6 +291,125 @@ async def test_an_error_keeps_its_code_and_message(code: int, passing: bool) -> 
     assert problem.passing is passing
 
 
+_NO_MESSAGE = "the server answered HTTP 200 without an MCP message"
+_TASK = {"resultType": "task", "taskId": "t", "status": "working"}
+_ASKING = {"resultType": "input_required"}
+
+
+def _form(**schema: Any) -> dict[str, Any]:
+    return {"q": {"method": "elicitation/create", "params": {"requestedSchema": schema}}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"error": "not found"},
+        {"error": None},
+        {"error": [1]},
+        {"error": {"code": "x"}},
+        {"error": {"message": 5}},
+        {"result": 5},
+        {"result": None},
+        {"method": 5},
+        {"method": "notifications/progress", "params": 5},
+        [1],
+        5,
+        None,
+        "text",
+    ],
+)
+async def test_json_that_is_no_message_is_told_as_that(message: Any) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(message)
+
+    async with _client_of(handler) as client:
+        with pytest.raises(ServerUnreachable, match=_NO_MESSAGE) as told:
+            await client.request("tools/list", {})
+    assert (told.value.code, told.value.passing) == (5, False)
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ({}, "tools: Field required"),
+        ({"tools": "all"}, "tools: "),
+        ({"tools": [5]}, "tools.0: "),
+        ({"tools": [{"inputSchema": {}}]}, "tools.0.name: Field required"),
+        ({"tools": [{"name": "a"}]}, "tools.0.inputSchema: Field required"),
+        ({"tools": [{"name": "a", "inputSchema": []}]}, "tools.0.inputSchema: "),
+        ({"tools": [], "nextCursor": 5}, "nextCursor: "),
+    ],
+)
+async def test_a_list_that_is_otherwise_than_prescribed_is_told(page: Any, told: str) -> None:
+    handler, _, _ = _answering({"result": page})
+    async with _client_of(handler) as client:
+        with pytest.raises(UnfitReply, match=f"answered tools/list not as MCP prescribes: {told}") as unfit:
+            await client.tools()
+    assert (unfit.value.code, unfit.value.passing) == (5, False)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"resultType": "task", "status": "working"},
+        {"resultType": "task", "taskId": 5, "status": "working"},
+        {"resultType": "task", "taskId": "t"},
+        {**_TASK, "status": "asleep"},
+        {**_TASK, "statusMessage": 5},
+        {**_TASK, "inputRequests": 5},
+        {**_TASK, "inputRequests": {"q": 5}},
+        {**_TASK, "inputRequests": {"q": {}}},
+        {**_TASK, "status": "completed", "result": 5},
+        {**_TASK, "status": "failed", "error": "no"},
+        {**_ASKING, "inputRequests": []},
+        {**_ASKING, "requestState": 5},
+        {**_ASKING, "inputRequests": {"q": {"method": "elicitation/create", "params": []}}},
+        {
+            **_ASKING,
+            "inputRequests": {"q": {"method": "elicitation/create", "params": {"url": "http://[::1"}}},
+        },
+        {**_ASKING, "inputRequests": _form(properties=[])},
+        {**_ASKING, "inputRequests": _form(required=5)},
+        {**_ASKING, "inputRequests": _form(properties={"x": 5})},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"enum": 5}})},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"oneOf": [5]}})},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"type": "array", "items": 5}})},
+        {"content": "text"},
+        {"content": ["text"]},
+        {"content": [{"type": "resource", "resource": 5}]},
+    ],
+)
+async def test_a_call_answered_otherwise_than_prescribed_is_told(result: Any) -> None:
+    handler, _, _ = _answering({"result": result})
+    async with _client_of(handler) as client:
+        with pytest.raises(UnfitReply, match="answered tools/call not as MCP prescribes: "):
+            await client.call_tool({"name": "a", "inputSchema": {}}, {})
+
+
+async def test_a_task_seen_again_is_checked_too_and_the_reply_to_a_wish_may_be_anything() -> None:
+    handler, _, _ = _answering({"result": {}}, {"result": {}})
+    async with _client_of(handler) as client:
+        assert await client.on_task("tasks/cancel", "t") == {}
+        with pytest.raises(UnfitReply, match="answered tasks/get not as MCP prescribes: taskId: "):
+            await client.on_task("tasks/get", "t")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {**_TASK, "ttlMs": None, "statusMessage": None, "other": [1]},
+        {**_ASKING, "inputRequests": {"q": {"method": "roots/list"}}},
+        {**_ASKING, "inputRequests": _form(properties={"x": {"type": "array", "items": {"enum": ["a"]}}})},
+        {"content": [], "structuredContent": [1], "resultType": "complete"},
+        {},
+    ],
+)
+async def test_what_can_be_relied_on_arrives_as_it_was_sent(result: Any) -> None:
+    handler, _, _ = _answering({"result": result})
+    async with _client_of(handler) as client:
+        assert await client.call_tool({"name": "a", "inputSchema": {}}, {}) == result
+
+
 async def test_arguments_are_mirrored_in_headers_as_the_schema_says() -> None:
     handler, requests, _ = _answering({"result": {}})
     properties = {
@@ -247,3 +435,20 @@ async def test_a_tool_with_a_broken_header_annotation_cannot_be_called() -> None
         with pytest.raises(CommandError, match="tool 'a' cannot be called: x: x-mcp-header needs type"):
             await client.call_tool({"name": "a", "inputSchema": schema}, {"arguments": {"x": 1}})
     assert requests == []
+
+
+async def test_a_call_tells_when_the_server_may_have_got_it() -> None:
+    handler, requests, _ = _answering({"result": {"content": []}})
+    sent: list[int] = []
+    async with _client_of(handler) as client:
+        tool = {"name": "a", "inputSchema": {"type": "object"}}
+        await client.call_tool(tool, {}, on_sent=lambda: sent.append(len(requests)))
+    assert sent == [0]
+
+
+async def test_a_call_without_a_connection_is_not_sent() -> None:
+    sent: list[bool] = []
+    async with connected("http://127.0.0.1:9/mcp", TASKS) as client:
+        with pytest.raises(ServerUnreachable):
+            await client.call_tool({"name": "a", "inputSchema": {}}, {}, on_sent=lambda: sent.append(True))
+    assert sent == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from adapter.cli.app import app
 from adapter.cli.exits import CommandError, ExitCode
 
 from .console import Console
+from .memory_server import MemoryServer
 
 _HEAVY = ("aiobotocore", "aiohttp", "botocore", "moto", "pydantic", "rich", "starlette", "uvicorn", "yaml")
 _HELP = f"""
@@ -42,6 +44,34 @@ def test_the_package_can_be_run_as_a_module(module: str) -> None:
     with Console("--version", module=module) as console:
         assert console.ended() == 0
     assert console.stdout == f"{__version__}\n"
+
+
+def _in_a_shell(redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = shlex.join([sys.executable, "-m", "adapter.cli", *arguments])
+    return subprocess.run(
+        ["sh", "-c", f"exec {command} {redirection}"], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("redirection", ["<&-", "2>&-", "<&- 2>&-"])
+def test_a_call_without_stdin_or_stderr_has_its_result(server: MemoryServer, redirection: str) -> None:
+    ended = _in_a_shell(redirection, "call", "echo", "-a", "text=hello", "--url", server.url)
+    assert (ended.returncode, ended.stdout) == (0, '{"text":"hello"}\n')
+    assert ended.stderr.endswith("\n") is ("2>&-" not in redirection)
+
+
+def test_a_question_without_a_stdin_is_left_open(server: MemoryServer) -> None:
+    ended = _in_a_shell("<&-", "call", "ask", "--url", server.url)
+    assert ended.returncode == 4
+    assert "an answer is needed: Approve order 7" in ended.stderr
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", ">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("arguments", "code"), [(("call",), 2), (("--version",), 0), (("check",), 1)])
+def test_every_command_ends_as_ever_where_nobody_reads(
+    redirection: str, arguments: tuple[str, ...], code: int
+) -> None:
+    assert _in_a_shell(redirection, *arguments).returncode == code
 
 
 def test_no_command_shows_the_help_and_is_a_usage_error() -> None:

@@ -24,7 +24,10 @@ class _Scripted:
         self._replies = list(replies)
         self.sent: list[tuple[str, Mapping[str, Any]]] = []
 
-    async def call_tool(self, _tool: object, params: Mapping[str, Any], *, on_notification: Any) -> Any:
+    async def call_tool(
+        self, _tool: object, params: Mapping[str, Any], *, on_notification: Any, on_sent: Any
+    ) -> Any:
+        on_sent()
         on_notification({"method": "notifications/progress", "params": {"message": "on its way"}})
         on_notification({"method": "notifications/message", "params": {}})
         return self._next("tools/call", params)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
 
+from adapter.cli.call import CallOptions, result_lines, run
+from adapter.cli.client import JsonObject
+from adapter.cli.exits import ExitCode
 from adapter.cli.signals import ENDING
 from adapter.stores.table import create_table
 from tests.support.aws import aws_at, local_engine
@@ -87,10 +91,31 @@ def test_call_ends_with_3_before_it_has_sent_anything(server: MemoryServer, numb
 def test_call_says_so_where_it_is_left_before_there_is_a_task(server: MemoryServer, number: int) -> None:
     with _interrupted(number, "socket.connect", "call", "slow", "--url", server.url) as console:
         assert console.ended() == 3
-    assert console.stderr.endswith(
-        "adapter: Left before there was a task; nothing more is known of the call.\n"
-    )
+    assert console.stderr.endswith("adapter: Left before there was a task; nothing was started\n")
     assert server.store.tasks == {}
+
+
+@numbers
+@pytest.mark.parametrize("moment", ["atexit", "teardown"])
+@pytest.mark.parametrize(("tool", "code"), [("echo", 0), ("fail", 1), ("no_such_tool", 2)])
+def test_a_signal_after_the_end_changes_no_exit_code(
+    server: MemoryServer, number: int, moment: str, tool: str, code: int
+) -> None:
+    with _interrupted(number, moment, "call", tool, "--url", server.url) as console:
+        assert console.ended() == code
+
+
+@numbers
+def test_a_signal_while_the_result_is_printed_changes_nothing(
+    server: MemoryServer, number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(result: JsonObject) -> list[str]:
+        signal.raise_signal(number)
+        return result_lines(result)
+
+    monkeypatch.setattr("adapter.cli.call.result_lines", interrupted)
+    assert run(CallOptions(tool="echo", url=server.url)) is ExitCode.OK
+    assert capsys.readouterr().out == "{}\n"
 
 
 @numbers

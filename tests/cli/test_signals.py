@@ -22,6 +22,7 @@ from .console import Console, wait_until
 from .memory_server import MemoryServer
 
 _ROOT = Path(__file__).parents[2]
+_LESS_THAN_THE_WAIT = 20.0
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
@@ -66,6 +67,80 @@ def test_a_repeated_sigterm_goes_on_waiting_and_ctrl_c_then_leaves(server: Memor
         assert console.ended() == 3
     assert "Get back to the task with: adapter call --task mcp-" in console.stderr
     assert server.methods.count("tasks/cancel") == 1
+
+
+def _called(server: MemoryServer) -> bool:
+    return "tools/call" in server.methods
+
+
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_signal_while_the_call_is_on_its_way_waits_for_the_task_and_cancels_it(
+    server: MemoryServer, number: signal.Signals, options: tuple[str, ...]
+) -> None:
+    server.open.clear()
+    with Console("call", "slow", "--url", server.url, *options) as console:
+        wait_until(lambda: _called(server), otherwise="called")
+        console.process.send_signal(number)
+        console.wait_for("Waiting for the server's reply, to cancel; Ctrl-C again leaves at once.\n")
+        server.open.set()
+        assert console.ended() == 3
+    assert "cancelled" in console.printed
+    assert (len(server.jobs.started), len(server.jobs.stopped)) == (1, 1)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_reply(server: MemoryServer) -> None:
+    server.open.clear()
+    with Console("call", "slow", "--url", server.url) as console:
+        wait_until(lambda: _called(server), otherwise="called")
+        console.process.send_signal(signal.SIGINT)
+        console.wait_for("Waiting for the server's reply")
+        console.process.send_signal(signal.SIGINT)
+        assert console.ended(within=_LESS_THAN_THE_WAIT) == 3
+    told = "adapter: Left before there was a task; nothing more is known of the call"
+    assert console.stderr.splitlines()[-1] == told
+
+
+def test_a_reply_that_does_not_come_is_waited_for_no_longer_than_patience_allows(
+    server: MemoryServer,
+) -> None:
+    server.open.clear()
+    with Console("call", "slow", "--url", server.url, "--patience", "0.1") as console:
+        wait_until(lambda: _called(server), otherwise="called")
+        console.process.send_signal(signal.SIGINT)
+        assert console.ended(within=_LESS_THAN_THE_WAIT) == 3
+    assert "nothing more is known of the call" in console.stderr
+
+
+def test_a_result_that_was_on_its_way_is_shown(server: MemoryServer) -> None:
+    server.open.clear()
+    with Console("call", "inline", "-a", "text=done", "--url", server.url) as console:
+        wait_until(lambda: _called(server), otherwise="called")
+        console.process.send_signal(signal.SIGINT)
+        console.wait_for("Waiting for the server's reply")
+        server.open.set()
+        assert console.ended() == 0
+    assert console.stdout == '{"text":"done"}\n'
+
+
+def test_a_question_that_was_on_its_way_is_not_asked(server: MemoryServer) -> None:
+    server.open.clear()
+    with Console("call", "confirmed", "--url", server.url) as console:
+        wait_until(lambda: _called(server), otherwise="called")
+        console.process.send_signal(signal.SIGINT)
+        console.wait_for("Waiting for the server's reply")
+        server.open.set()
+        assert console.ended() == 3
+    assert console.stderr.endswith("adapter: Left before there was a task; nothing was started\n")
+
+
+def test_work_without_a_task_is_stopped_by_closing_its_connection(server: MemoryServer) -> None:
+    with Console("call", "inline_telling", "--url", server.url) as console:
+        console.wait_for("working  Half way")
+        console.process.send_signal(signal.SIGINT)
+        assert console.ended(within=_LESS_THAN_THE_WAIT) == 3
+    assert console.stderr.endswith("its connection is closed, which tells the server to stop\n")
+    wait_until(lambda: server.jobs.stopped, otherwise="stopped")
 
 
 def _place(server: MemoryServer, method: str) -> int:
