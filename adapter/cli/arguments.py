@@ -41,7 +41,16 @@ def _split(pair: str) -> tuple[str, str]:
     key, separator, value = pair.partition("=")
     if not key or not separator:
         raise _wrong(f"-a {pair}: write it as key=value")
-    return key, value
+    return sendable(key, "-a"), sendable(value, f"-a {key}")
+
+
+def sendable(text: str, option: str) -> str:
+    """A text of the command line, if it is one: other bytes arrive as surrogates. Raises CommandError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _wrong(f"{option}: {text!a} is not UTF-8 text") from None
+    return text
 
 
 def json_object(text: str, option: str) -> JsonObject:

@@ -12,6 +12,7 @@ from adapter.aws import configured_region
 from .exits import CommandError, ExitCode
 
 _API_HOST = re.compile(r"\.execute-api\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?$")
+_REGION = re.compile(r"[A-Za-z0-9-]+")
 _SERVICE = "execute-api"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -74,6 +75,12 @@ class AwsSignature:
             raise CommandError(f"--iam: {error}", ExitCode.USAGE) from None
         if credentials is None:
             raise CommandError("--iam: no AWS credentials are set (AWS_PROFILE, …)", ExitCode.USAGE)
+        parts = (credentials.access_key, credentials.secret_key, credentials.token or "none")
+        if not all(_is_one_word(part or "") for part in parts):
+            raise CommandError(
+                "--iam: the AWS credentials hold a line break, a space or another character that none can hold",
+                ExitCode.USAGE,
+            )
         request = AWSRequest(method="POST", url=url, headers=dict(headers), data=body)
         SigV4Auth(credentials, _SERVICE, self._region(url)).add_auth(request)
         return {name: value for name, value in request.headers.items() if name not in headers}
@@ -83,6 +90,8 @@ class AwsSignature:
         region = of_host["region"] if of_host else configured_region(self._session)
         if not region:
             raise CommandError("--iam: the URL names no AWS region: set AWS_REGION", ExitCode.USAGE)
+        if not _REGION.fullmatch(region):
+            raise CommandError(f"--iam: {region!a} is not an AWS region: correct AWS_REGION", ExitCode.USAGE)
         return region
 
 
@@ -91,7 +100,12 @@ def authorization(*, iam: bool, token: str | None) -> Authorization:
     if iam and token:
         raise CommandError("give --iam or ADAPTER_TOKEN, not both", ExitCode.USAGE)
     if token:
-        if not token.isascii() or not token.isprintable() or " " in token:
+        if not _is_one_word(token):
             raise CommandError("ADAPTER_TOKEN is not an access token", ExitCode.USAGE)
         return BearerToken(token)
     return AwsSignature() if iam else Anonymous()
+
+
+def _is_one_word(text: str) -> bool:
+    """Whether a header can carry it among others."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text

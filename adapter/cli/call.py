@@ -12,10 +12,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import typer
+from yarl import URL
 
 from . import defaults
 from .answers import Answers, NoAnswer
-from .arguments import GivenArguments, json_object
+from .arguments import GivenArguments, json_object, sendable
 from .authorization import authorization
 from .client import FORMS, TASKS, JsonObject, McpClient, RequestRefused, connected
 from .display import Display, Lines, Live
@@ -81,13 +82,21 @@ def _check(options: CallOptions) -> None:
         raise CommandError("name a tool, or a task with --task (and not both)", ExitCode.USAGE)
     if options.task is not None and (options.args is not None or options.pairs):
         raise CommandError("--task takes no arguments: the task has got them already", ExitCode.USAGE)
+    sendable(options.tool or "", "TOOL")
+    sendable(options.task or "", "--task")
+    if not _is_usable(options.url):
+        raise CommandError(f"--url: {options.url!a} is not an http or https URL", ExitCode.USAGE)
+
+
+def _is_usable(url: str) -> bool:
     try:
-        parts = urlsplit(options.url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        url.encode()
+        parts = urlsplit(url)
+        host = URL(url).raw_host or ""
+        host.encode("idna")  # as the look-up of its address will do
     except ValueError:
-        usable = False
-    if not usable:
-        raise CommandError(f"--url: {options.url!r} is not an http or https URL", ExitCode.USAGE)
+        return False
+    return parts.scheme in ("http", "https") and bool(host) and parts.port != 0
 
 
 def _display(options: CallOptions) -> Display:

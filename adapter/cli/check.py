@@ -23,13 +23,14 @@ from .exits import ExitCode
 from .findings import Finding
 from .output import console
 from .probes import engine_permissions, is_denial, store_permissions
+from .workflow_callbacks import callback_advice
 from .workflow_role import workflow_permissions
 
 if TYPE_CHECKING:
     from rich.table import Table
     from types_aiobotocore_stepfunctions.type_defs import DescribeStateMachineOutputTypeDef
 
-_STYLES = {"ok": None, "problem": "red", "unknown": "yellow"}
+_STYLES = {"ok": None, "advice": "yellow", "problem": "red", "unknown": "yellow"}
 
 
 def run(tools: Path | None) -> ExitCode:
@@ -106,6 +107,7 @@ async def _machine_findings(
         finding,
         *await engine_permissions(aws.stepfunctions, target),
         *await workflow_permissions(iam, machine, table),
+        *callback_advice(machine),
     ]
 
 

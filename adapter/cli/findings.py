@@ -8,11 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked; the text of a problem, or of what could not be checked, says what to do."""
+    """One thing that was checked; but for `ok`, the text says what to do. Only a problem makes `check` fail."""
 
     subject: str
     text: str
-    mark: Literal["ok", "problem", "unknown"]
+    mark: Literal["ok", "advice", "problem", "unknown"]
 
     @property
     def problem(self) -> bool:
@@ -29,3 +29,7 @@ class Finding:
     @classmethod
     def unknown(cls, subject: str, text: str) -> Finding:
         return cls(subject, text, "unknown")
+
+    @classmethod
+    def advice(cls, subject: str, text: str) -> Finding:
+        return cls(subject, text, "advice")

@@ -60,6 +60,7 @@ class CallResult(_Part):
     """The result of a tool; `content` is missing in too many servers to insist on it."""
 
     content: list[_Block] = []
+    is_error: bool = False
 
 
 class _Choices(_Part):
@@ -124,6 +125,7 @@ def problem(kind: type[BaseModel], value: object) -> str | None:
         kind.model_validate(value)
     except ValidationError as error:
         place, rule = first_problem(error)
+        rule = rule.partition(" or instance of ")[0]  # names a class of ours
         return f"{place}: {rule}" if place else rule
     return None
 

@@ -5,7 +5,7 @@ IAM is asked to simulate (`iam:SimulatePrincipalPolicy`); nothing is written or 
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,21 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError  # of an emulator that has no such operation
 
 from .findings import Finding
+from .workflow_states import State, task_states, waits_for_token
 
 if TYPE_CHECKING:
     from types_aiobotocore_stepfunctions.type_defs import DescribeStateMachineOutputTypeDef
 
 _WRITES = {"updateitem": "dynamodb:UpdateItem", "putitem": "dynamodb:PutItem"}
+_WORD = re.compile(r"[A-Za-z0-9_$-]+")
+_FUNCTION = re.compile(
+    r"(?:(?:arn:(?P<partition>aws[a-z-]*):lambda:(?P<region>[a-z0-9-]+):)?(?P<account>\d{12}):function:)?"
+    r"(?P<name>[A-Za-z0-9_-]+)(?::(?P<qualifier>[A-Za-z0-9_$-]+))?"
+)
+"""What Lambda takes as FunctionName: an ARN, `ACCOUNT:function:NAME` or a name, each with a version or alias or not.
+
+Paths (`$.function`) and expressions (`{% … %}`) are none: which function they name is known only while they run.
+"""
 _REMEDIES = {
     "dynamodb": "the stack's policy PipelineWritePolicyArn, or see docs/workflows.md",
     "lambda": "the stack's policy PipelineAskPolicyArn, if that is its request_input function",
@@ -32,8 +42,9 @@ async def workflow_permissions(
     `iam`: a client of IAM, which has no types here. `table`: the name of the task table.
     """
     needed: dict[str, set[str]] = {}
-    for action, resource in _needs(json.loads(machine["definition"]), machine["stateMachineArn"], table):
-        needed.setdefault(resource, set()).add(action)
+    for _, state in task_states(machine["definition"]):
+        for action, resource in _need(state, machine["stateMachineArn"], table):
+            needed.setdefault(resource, set()).add(action)
     role = machine["roleArn"]
     subject = f"role of workflow {machine['name']}"
     return [
@@ -67,30 +78,24 @@ def _why_unknown(error: Exception, role: str, actions: list[str], resource: str)
     )
 
 
-def _needs(definition: object, machine: str, table: str) -> Iterator[tuple[str, str]]:
-    """Each action of a Task state and the ARN that it is for; states may be nested in Map and Parallel."""
-    if isinstance(definition, list):
-        for member in definition:
-            yield from _needs(member, machine, table)
-    elif isinstance(definition, Mapping):
-        yield from _need(definition, machine, table)
-        for member in definition.values():
-            yield from _needs(member, machine, table)
-
-
-def _need(state: Mapping[str, Any], machine: str, table: str) -> Iterator[tuple[str, str]]:
-    resource = state.get("Resource")
+def _need(state: State, machine: str, table: str) -> Iterator[tuple[str, str]]:
+    """Each action of a Task state and the ARN that it is for."""
     given = state.get("Parameters", state.get("Arguments"))
-    if state.get("Type") != "Task" or not isinstance(resource, str) or not isinstance(given, Mapping):
+    if not isinstance(given, Mapping):
         return
     _, partition, _, region, account, *_ = machine.split(":")
-    service, _, operation = resource.partition(":states:::")[2].removeprefix("aws-sdk:").partition(":")
-    name, _, pattern = operation.partition(".")
+    called = str(state["Resource"]).partition(":states:::")[2].removeprefix("aws-sdk:").partition(":")
+    service, name = called[0], called[2].partition(".")[0]
     arn = f"arn:{partition}:dynamodb:{region}:{account}:table/{table}"
     if service == "dynamodb" and name.lower() in _WRITES and given.get("TableName") in (table, arn):
         yield _WRITES[name.lower()], arn
-    function = given.get("FunctionName")
-    if service == "lambda" and pattern == "waitForTaskToken" and isinstance(function, str):
-        if not function.startswith("arn:"):
-            function = f"arn:{partition}:lambda:{region}:{account}:function:{function}"
-        yield "lambda:InvokeFunction", function
+    named = given.get("FunctionName")
+    function = _FUNCTION.fullmatch(named) if isinstance(named, str) else None
+    if service == "lambda" and waits_for_token(state) and function is not None:
+        name, qualifier = function["name"], function["qualifier"] or given.get("Qualifier")
+        owner = f"{function['region'] or region}:{function['account'] or account}"
+        alias = f":{qualifier}" if isinstance(qualifier, str) and _WORD.fullmatch(qualifier) else ""
+        yield (
+            "lambda:InvokeFunction",
+            f"arn:{function['partition'] or partition}:lambda:{owner}:function:{name}{alias}",
+        )

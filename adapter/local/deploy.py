@@ -89,6 +89,8 @@ def _state_machine(
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ConfigurationError(f"{where}: definition is not valid JSON at {place}: {error.msg}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{where}: definition is refused: it nests too deeply") from None
     return _StateMachine(machine_name(tool.state_machine), text, where)
 
 
@@ -127,11 +129,14 @@ async def _put(client: SFNClient, machine: _StateMachine, arn: str | None) -> st
             name=machine.name, definition=machine.definition, roleArn=ROLE_ARN, type="STANDARD"
         )
     except ClientError as error:
-        raise ConfigurationError(f"{machine.where}: definition is refused: {_reason(error)}") from error
+        # Not `from error`: its text, which would be told after ours, holds the whole definition.
+        raise ConfigurationError(f"{machine.where}: definition is refused: {_reason(error)}") from None
     return created["stateMachineArn"]
 
 
 def _reason(error: ClientError) -> str:
     """The engine's own words without the definition that it quotes at length."""
     message = error.response["Error"].get("Message", str(error)).partition(" in definition '")[0]
+    if "RecursionError" in message:
+        return "it nests too deeply"
     return " ".join(message.split())[:_MAX_REASON]

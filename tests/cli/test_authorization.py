@@ -105,6 +105,26 @@ async def test_missing_credentials_are_told(monkeypatch: pytest.MonkeyPatch) -> 
         await AwsSignature().headers(_URL, {}, b"{}")
 
 
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
+@pytest.mark.parametrize("value", ["line\nbreak", "two words", "é", "\udcff"])
+async def test_credentials_that_cannot_be_any_are_told_and_not_shown(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(CommandError, match="--iam: the AWS credentials hold a line break") as told:
+        await AwsSignature().headers(_URL, {}, b"{}")
+    assert told.value.code == 2
+    assert value not in str(told.value)
+
+
+@pytest.mark.parametrize("region", ["eu-west-1\n", "eu west", "é", "\udcff"])
+async def test_what_is_no_region_is_told(region: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", region)
+    with pytest.raises(CommandError, match="is not an AWS region: correct AWS_REGION") as told:
+        await AwsSignature().headers("https://mcp.example.com/mcp", {}, b"{}")
+    assert told.value.code == 2
+
+
 async def test_a_profile_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(CommandError, match=r"--iam: .*nobody"):

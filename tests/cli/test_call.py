@@ -12,6 +12,9 @@ from adapter.cli.call import result_lines
 
 from .memory_server import MemoryServer
 
+_NO_TEXT = "\udcff"
+"""The byte 0xff of a command line, as Python has it."""
+
 Run = Callable[..., Result]
 
 
@@ -204,6 +207,17 @@ def test_a_server_that_is_not_there_ends_with_5(server: MemoryServer) -> None:
         (["echo", "--answer", "yes"], "--answer: not valid JSON"),
         (["echo", "--url", "ftp://example.com"], "is not an http or https URL"),
         (["echo", "--url", "http://[::1"], "is not an http or https URL"),
+        (["echo", "--url", "http://..:8911/mcp"], "is not an http or https URL"),
+        (["echo", "--url", f"http://{'a' * 300}/mcp"], "is not an http or https URL"),
+        (["echo", "--url", "http://example.com:99999/mcp"], "is not an http or https URL"),
+        (["echo", "--url", f"http://{_NO_TEXT}/mcp"], "is not an http or https URL"),
+        (["echo", "--url", f"http://example.com/{_NO_TEXT}"], "is not an http or https URL"),
+        (["echo", "-a", f"day={_NO_TEXT}"], "-a day: '\\udcff' is not UTF-8 text"),
+        (["echo", "-a", f"{_NO_TEXT}=day"], "-a: '\\udcff' is not UTF-8 text"),
+        (["echo", "--args", f'{{"day": "{_NO_TEXT}"}}'], "--args: cannot be sent"),
+        (["echo", "--args", f"@{_NO_TEXT}"], "cannot be read"),
+        ([_NO_TEXT], "TOOL: '\\udcff' is not UTF-8 text"),
+        (["--task", _NO_TEXT], "--task: '\\udcff' is not UTF-8 text"),
     ],
 )
 def test_wrong_options_end_with_2_before_anything_is_sent(arguments: list[str], told: str) -> None:

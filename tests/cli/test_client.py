@@ -333,7 +333,7 @@ async def test_json_that_is_no_message_is_told_as_that(message: Any) -> None:
     [
         ({}, "tools: Field required"),
         ({"tools": "all"}, "tools: "),
-        ({"tools": [5]}, "tools.0: "),
+        ({"tools": [5]}, "tools.0: Input should be a valid dictionary$"),
         ({"tools": [{"inputSchema": {}}]}, "tools.0.name: Field required"),
         ({"tools": [{"name": "a"}]}, "tools.0.inputSchema: Field required"),
         ({"tools": [{"name": "a", "inputSchema": []}]}, "tools.0.inputSchema: "),
@@ -376,6 +376,7 @@ async def test_a_list_that_is_otherwise_than_prescribed_is_told(page: Any, told:
         {**_ASKING, "inputRequests": _form(properties={"x": {"type": "array", "items": 5}})},
         {"content": "text"},
         {"content": ["text"]},
+        {"content": [], "isError": "no"},
         {"content": [{"type": "resource", "resource": 5}]},
     ],
 )

@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
 from adapter.cli.findings import Finding
+from adapter.cli.workflow_callbacks import callback_advice
 from adapter.cli.workflow_role import workflow_permissions
 
 _TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/mcp-tasks"
@@ -93,6 +94,88 @@ async def test_what_a_state_does_for_its_task_is_asked_of_its_role(
     assert (finding.mark, finding.subject) == ("ok", "role of workflow report")
 
 
+_EXPRESSION = {
+    "Type": "Task",
+    "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+    "Arguments": {"FunctionName": "{% $f %}"},
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "resource"),
+    [
+        ("ask:live", f"{_FUNCTION}:live"),
+        ("ask:$LATEST", f"{_FUNCTION}:$LATEST"),
+        ("123456789012:function:ask", _FUNCTION),
+        ("999999999999:function:ask:7", "arn:aws:lambda:eu-west-1:999999999999:function:ask:7"),
+        (f"{_FUNCTION}:live", f"{_FUNCTION}:live"),
+        (
+            "arn:aws-cn:lambda:cn-north-1:999999999999:function:ask",
+            "arn:aws-cn:lambda:cn-north-1:999999999999:function:ask",
+        ),
+    ],
+)
+async def test_a_function_is_asked_about_by_its_whole_arn(function: str, resource: str) -> None:
+    iam = _Iam("lambda:InvokeFunction")
+    await _found(iam, _task("lambda:invoke.waitForTaskToken", FunctionName=function))
+    assert [asked["ResourceArns"] for asked in iam.asked] == [[resource]]
+
+
+async def test_a_qualifier_beside_the_function_is_part_of_its_arn() -> None:
+    iam = _Iam("lambda:InvokeFunction")
+    await _found(iam, _task("lambda:invoke.waitForTaskToken", FunctionName="ask", Qualifier="live"))
+    assert iam.asked[0]["ResourceArns"] == [f"{_FUNCTION}:live"]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        [],
+        5,
+        {},
+        {"States": []},
+        {"States": {"a": 5}},
+        {"States": {"a": {"Type": ["Task"], "Resource": "x"}}},
+        {"States": {"a": {"Type": "Task", "Resource": 5}}},
+        {"States": {"a": {**_ASKS, "Parameters": "x"}}},
+        {"States": {"a": {**_ASKS, "Parameters": {"FunctionName": ["x"]}}}},
+        {"States": {"a": {**_REPORTS, "Parameters": {"TableName": {}}}}},
+        {"States": {"a": {"Type": "Parallel", "Branches": 5}}},
+        {"States": {"a": {"Type": "Map", "ItemProcessor": [5]}}},
+    ],
+)
+async def test_a_definition_of_another_shape_needs_nothing(definition: object) -> None:
+    machine = {**_machine(), "definition": json.dumps(definition)}
+    assert await workflow_permissions(_Iam(), machine, "mcp-tasks") == []
+
+
+_TASK_TOKEN = "sqs:sendMessage.waitForTaskToken"
+
+
+async def test_states_that_wait_for_a_callback_without_a_limit_are_told_as_advice() -> None:
+    inner = {"StartAt": "inner", "States": {"inner": _task(_TASK_TOKEN)}}
+    items = {"Type": "Map", "ItemProcessor": inner, "End": True}
+    (finding,) = callback_advice(_machine(_task(_TASK_TOKEN), items))
+    assert (finding.mark, finding.problem) == ("advice", False)
+    assert finding.subject == "callbacks of workflow report"
+    assert finding.text.startswith("0, inner: give each TimeoutSeconds or HeartbeatSeconds")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {**_task(_TASK_TOKEN), "TimeoutSeconds": 60},
+        {**_task(_TASK_TOKEN), "TimeoutSecondsPath": "$.limit"},
+        {**_task(_TASK_TOKEN), "HeartbeatSeconds": 60},
+        {**_task(_TASK_TOKEN), "HeartbeatSecondsPath": "$.limit"},
+        _task("sqs:sendMessage"),
+        {"Type": "Wait", "Seconds": 5, "End": True},
+    ],
+)
+def test_what_ends_by_itself_needs_no_advice(state: dict[str, Any]) -> None:
+    assert callback_advice(_machine(state)) == []
+
+
 @pytest.mark.parametrize(
     ("state", "told"),
     [
@@ -131,6 +214,10 @@ async def test_many_states_of_one_kind_are_asked_about_once() -> None:
         _task("dynamodb:getItem", TableName="mcp-tasks"),
         _task("lambda:invoke", FunctionName="work"),
         _task("sqs:sendMessage.waitForTaskToken", QueueUrl="q"),
+        _task("lambda:invoke.waitForTaskToken", **{"FunctionName.$": "$.function"}),
+        _task("lambda:invoke.waitForTaskToken", FunctionName="$.function"),
+        _task("lambda:invoke.waitForTaskToken", FunctionName="arn:aws:lambda:{% $r %}:1:function:f"),
+        _EXPRESSION,
         {"Type": "Task", "Resource": _FUNCTION, "End": True},
         {"Type": "Pass", "Parameters": {"Type": "Task", "TableName": "mcp-tasks"}, "End": True},
     ],

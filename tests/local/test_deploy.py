@@ -46,6 +46,7 @@ class Folder:
     async def refusal(self, lab: Lab, *tools: Tool) -> str:
         with pytest.raises(ConfigurationError) as caught:
             await self.deploy(lab, *tools)
+        assert caught.value.__cause__ is None, "it would be told twice"
         message = str(caught.value)
         assert message.startswith(f"{self.path}: tool 'work': definition ")
         assert "\n" not in message
@@ -143,6 +144,18 @@ def not_asl(folder: Folder) -> None:
     folder.write({"StartAt": "A"})
 
 
+def deep_states(folder: Folder) -> None:
+    definition: dict[str, object] = passing()
+    for _ in range(80):
+        branches = {"Type": "Parallel", "Branches": [definition], "End": True}
+        definition = {"StartAt": "A", "States": {"A": branches}}
+    folder.write(definition)
+
+
+def deep_json(folder: Folder) -> None:
+    folder.write("[" * 100_000 + "]" * 100_000)
+
+
 @pytest.mark.parametrize(
     ("spoil", "rule"),
     [
@@ -150,6 +163,8 @@ def not_asl(folder: Folder) -> None:
         (not_text, "is not UTF-8 text"),
         (not_json, "is not valid JSON at line 2, column 14: Expecting value"),
         (not_asl, "is refused: "),
+        (deep_states, "is refused: it nests too deeply"),
+        (deep_json, "is refused: it nests too deeply"),
     ],
 )
 async def test_a_definition_that_cannot_be_used_is_named(
