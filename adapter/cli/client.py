@@ -39,6 +39,7 @@ _SILENCE_SECONDS = 60.0
 _PASSING_STATUS = (429, 500, 502, 503, 504)
 _NOT_ADMITTED = (401, 403)
 _REDIRECTS = range(300, 400)
+_LOOK = "; its log may say why"
 _INTERNAL_ERROR = -32603
 _MAX_PAGES = 100
 _PLAIN_TEXT = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST")
@@ -301,7 +302,8 @@ def _parsed(body: bytes, status: int) -> JsonObject:
     if problem(Message, message) is None:
         return message
     raise ServerUnreachable(
-        f"the server answered HTTP {status} without an MCP message", passing=status in _PASSING_STATUS
+        f"the server answered HTTP {status} without an MCP message{_LOOK if status >= 500 else ''}",
+        passing=status in _PASSING_STATUS,
     )
 
 

@@ -147,6 +147,7 @@ async def test_a_reply_that_is_no_message_is_told_by_its_status(status: int, pas
         with pytest.raises(ServerUnreachable, match=f"HTTP {status} without an MCP message") as lost:
             await client.request("tools/list", {})
     assert lost.value.passing is passing
+    assert ("its log may say why" in str(lost.value)) is (status >= 500)
 
 
 @pytest.mark.parametrize("status", [401, 403])
