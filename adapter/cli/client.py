@@ -180,17 +180,7 @@ class McpClient:
         headers: Mapping[str, str] | None,
         on_sent: OnSent | None = None,
     ) -> AsyncGenerator[JsonObject, None]:
-        envelope = {
-            VERSION_KEY: MODERN_VERSION,
-            CAPABILITIES_KEY: self._capabilities,
-            PREFIX + "clientInfo": _CLIENT_INFO,
-        }
-        message = {
-            "jsonrpc": "2.0",
-            "id": next(self._ids),
-            "method": method,
-            "params": {**params, "_meta": {**meta, **envelope}},
-        }
+        body = self._message(method, params, meta)
         standard = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
@@ -199,7 +189,6 @@ class McpClient:
             **({"Mcp-Name": _header_value(name)} if name is not None else {}),
             **(headers or {}),
         }
-        body = orjson.dumps(message)
         proof = await self._authorization.headers(self._url, standard, body)
         try:
             # A redirect would take arguments, answers and credentials to who knows whom.
@@ -218,6 +207,15 @@ class McpClient:
                     yield reply
         except (aiohttp.ClientError, OSError) as error:
             raise ServerUnreachable(f"cannot reach {self._url}: {_reason(error)}") from None
+
+    def _message(self, method: str, params: JsonObject, meta: JsonObject) -> bytes:
+        envelope = {
+            VERSION_KEY: MODERN_VERSION,
+            CAPABILITIES_KEY: self._capabilities,
+            PREFIX + "clientInfo": _CLIENT_INFO,
+        }
+        params = {**params, "_meta": {**meta, **envelope}}
+        return orjson.dumps({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params})
 
 
 @asynccontextmanager

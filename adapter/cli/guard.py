@@ -29,7 +29,7 @@ def guarded(command: Callable[_P, None]) -> Callable[_P, None]:
             command(*args, **kwargs)
         except (typer.Exit, BrokenPipeError):
             raise
-        except Exception as error:
+        except Exception as error:  # whatever it is, a user gets one line and an exit code
             if debug.get():
                 raise
             typer.echo(f"adapter: {plain(_told(error))}", err=True)

@@ -44,7 +44,7 @@ class LocalAws:
         )
         try:
             return cls(process, _reported_port(process, timeout))
-        except BaseException:
+        except BaseException:  # also where it is interrupted: the child must not outlive us
             _end(process)
             raise
 

@@ -102,8 +102,10 @@ async def test_a_quota_means_that_the_same_call_may_succeed_later(
 async def test_a_name_that_exists_counts_as_started(engine: StepFunctions, faults: FaultyAws) -> None:
     faults.script("StartExecution", error("ExecutionAlreadyExists", SAID))
     await _start(engine)
+    assert faults.operations == ["StartExecution"]
     faults.script("StartExecution", LOST_REQUEST, error("ExecutionAlreadyExists", SAID))
     await _start(engine)
+    assert faults.operations == ["StartExecution"] * 3
 
 
 @pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_REPLY, SERVER_ERROR, error("", status=503)])
